@@ -19,7 +19,7 @@ from app.run_view_state import RunViewState
 from app.worker import Worker
 from engine.document.model import Node, Workflow, stem_of
 from engine.document.operations import Operation
-from engine.document.problems import Problem
+from engine.document.problems import Problem, Severity
 from engine.document.undo_stack import UndoStack
 from engine.errors import EngineError
 from engine.exits import shown_cap
@@ -171,6 +171,12 @@ class Session(QObject):
     def workflow(self) -> Workflow:
         """The current workflow."""
         return self._undo_stack.workflow
+
+    @property
+    def problem_counts(self) -> tuple[int, int]:
+        """The number of errors and of warnings."""
+        errors = sum(problem.severity is Severity.ERROR for problem in self.problems)
+        return errors, len(self.problems) - errors
 
     @property
     def is_modified(self) -> bool:

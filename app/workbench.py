@@ -157,6 +157,7 @@ class Workbench(QObject):
             self.dialogs,
             self.data_folder,
             self.models,
+            self.inspectors,
         )
         self.subflows = SubflowController(documents, self.engine)
         documents.opened.connect(self._add_document)
@@ -415,7 +416,7 @@ class Workbench(QObject):
 
     def _show_problem_count(self) -> None:
         if self.current is not None:
-            errors, warnings = self.current.problems.numbers
+            errors, warnings = self.current.session.problem_counts
             self.bottom_panel.count(errors, warnings)
             self.status_bar.count(errors, warnings)
 
@@ -495,8 +496,7 @@ class Workbench(QObject):
         session, canvas = document.session, document.canvas
         self.taskbar.follow(session)
         self.inspectors.addWidget(document.inspector)
-        self.bottom_panel.add(document.panels)
-        self._state.share_layout(document.iterations, lambda: [other.iterations for other in self.documents.all])
+        document.iterations_created.connect(self._state.share_layout)
         canvas.files_dropped.connect(self.open_dropped)
         canvas.template_dropped.connect(lambda text: self.documents.open_template(Path(text)))
         canvas.popups.run_actions = [self.actions_by_name[name] for name in PARTS]
@@ -517,7 +517,7 @@ class Workbench(QObject):
 
     def _follow(self, document: DocumentPage) -> None:
         session, shown = document.session, document.session.shown
-        document.problems.counted.connect(lambda *_: self._if_current(document, self._show_problem_count))
+        session.analyzed.connect(lambda: self._if_current(document, self._show_problem_count))
         session.refused.connect(lambda text: self._show_refusal(document, text))
         # The current document shows a failed save in a message of its own.
         session.save_failed.connect(

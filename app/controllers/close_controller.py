@@ -79,6 +79,7 @@ class CloseController(QObject):
             document.dispose()
             return
         self.background.append(document)
+        document.hide()  # or Qt could show it as a window
         document.setParent(None)
 
         def end() -> None:

@@ -106,6 +106,7 @@ class DocumentController(QObject):
         preferences: The user's settings, for the recent files.
         data_folder: The folder of autosave files that cannot be written beside their document.
         models: The models to choose from.
+        inspectors: The parent of the inspectors.
 
     Attributes:
         all: The open documents, in the order in which they were opened.
@@ -131,6 +132,7 @@ class DocumentController(QObject):
         dialogs: FileDialogs,
         data_folder: Path,
         models: ModelSource,
+        inspectors: QWidget,
     ) -> None:
         super().__init__(window)
         self._window = window
@@ -139,6 +141,7 @@ class DocumentController(QObject):
         self._dialogs = dialogs
         self.data_folder = data_folder
         self._models = models
+        self._inspectors = inspectors
         self.all: list[DocumentPage] = []
         self._reader = Worker(self)
         self.loading: list[Path] = []
@@ -297,7 +300,7 @@ class DocumentController(QObject):
         self.closed.emit(document)
 
     def _add(self, session: Session) -> DocumentPage:
-        document = DocumentPage(session, self._models, self.data_folder)
+        document = DocumentPage(session, self._models, self.data_folder, self._inspectors)
         document.save_wanted.connect(lambda: self.files.save(document))
         document.save_as_wanted.connect(lambda: self.files.save_as(document))
         FileConflictBar(document, self.files)

@@ -13,6 +13,7 @@ from app.controllers.history_pages import HistoryPage, HistoryPages
 from app.controllers.resume_fork_controller import ResumeForkController
 from app.dialogs import FileDialogs, is_dialog_open
 from app.history.compare_window import NO_PLACE, ComparedRun, CompareWindow, SideContent, live_compared_run
+from app.history.iterations_panel import IterationsPanel
 from app.history.run_labels import STATUS_LABELS, full_run_title, run_title
 from app.history.runs_panel import RunsPanel
 from app.history.store_client import StoreClient
@@ -195,18 +196,21 @@ class HistoryController(QObject):
 
     def follow(self, document: DocumentPage) -> None:
         """Connect a document that was opened."""
-        iterations, session = document.iterations, document.session
-        iterations.compare_wanted.connect(lambda place: self.compare_from(document, place))
-        for signal in (iterations.detail.run_compare_wanted, document.inspector.result.compare_wanted):
-            signal.connect(lambda place: self.choose_run_to_compare(document, place))
-        iterations.fork_wanted.connect(lambda place: self.fork_from(document, place))
-        iterations.export_wanted.connect(lambda: self.export_current(document))
+        session = document.session
+        document.iterations_created.connect(lambda iterations: self._follow_iterations(document, iterations))
+        document.inspector.compare_wanted.connect(lambda place: self.choose_run_to_compare(document, place))
         document.is_stored = lambda: self.access.store is not None and not document.bars.text(NOT_STORED)
         document.resume_wanted.connect(lambda: self._resuming.resume_in(document))
         session.shown.started.connect(lambda: self._listen(document))
         session.shown.ended.connect(lambda: self.note_end(document))
         if not session.is_past:
             self.access.when_settled(lambda: None if document.is_closed else recall_last_run(session, self.access))
+
+    def _follow_iterations(self, document: DocumentPage, iterations: IterationsPanel) -> None:
+        iterations.compare_wanted.connect(lambda place: self.compare_from(document, place))
+        iterations.detail.run_compare_wanted.connect(lambda place: self.choose_run_to_compare(document, place))
+        iterations.fork_wanted.connect(lambda place: self.fork_from(document, place))
+        iterations.export_wanted.connect(lambda: self.export_current(document))
 
     def show_in_list(self, run_id: str) -> None:
         """Show a run in the list of runs."""

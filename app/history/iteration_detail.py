@@ -58,6 +58,7 @@ class LoopSelection:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._wanted = ""
+        self.follow_selection()
 
     @property
     def loop_id(self) -> str:

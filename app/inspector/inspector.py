@@ -6,9 +6,10 @@ It depends only on the session and changes the document through it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Final, TypeVar
 
-from PySide6.QtCore import QPoint, Qt, QTimer
+from PySide6.QtCore import QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QApplication, QFrame, QPlainTextEdit, QScrollArea, QStackedWidget, QTabBar, QWidget
 
@@ -43,8 +44,12 @@ class Inspector(QWidget):
     Attributes:
         page: The current page of the Properties tab.
         tabs: The tab bar.
-        result: The Result page.
+
+    Signals:
+        compare_wanted: The user wants to compare a path of the run with another run.
     """
+
+    compare_wanted = Signal(str)
 
     def __init__(self, session: Session, models: ModelSource, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -58,7 +63,7 @@ class Inspector(QWidget):
         self.setObjectName("inspector")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setMinimumWidth(260)
-        self.tabs = QTabBar()
+        self.tabs = QTabBar(self)
         self.tabs.setObjectName("switcher")
         self.tabs.setExpanding(True)
         self.tabs.setDrawBase(False)
@@ -67,8 +72,7 @@ class Inspector(QWidget):
         self.tabs.setAccessibleName("Properties or result")
         self.tabs.addTab("Properties")
         self.tabs.addTab(RESULT_TITLE)
-        self.pin_bar = PinBar(session)
-        self.result = ResultPage(session, can_compare=True)
+        self.pin_bar = PinBar(session, self)
         self._scrolls: dict[QWidget, QScrollArea] = {}
         self._lay_out()
         self._run_timer = QTimer(self, singleShot=True, interval=_UPDATE_AFTER_MS)
@@ -79,6 +83,15 @@ class Inspector(QWidget):
         self._show_selection()
         if not session.is_past:  # for past runs forms are created on demand, because results matter more
             self._page_timer.start()
+
+    @cached_property
+    def result(self) -> ResultPage:
+        """The Result page, created when it is first shown."""
+        result = ResultPage(self._session, self._result_scroll.holder, can_compare=True)
+        result.node_id = self._node_id
+        result.compare_wanted.connect(self.compare_wanted)
+        self._result_scroll.add_page(result)
+        return result
 
     def focus_field(self, node_id: str | None, field: str) -> None:
         """Show a field, given as a dotted path, and move the focus to it; without a node, a field of the workflow."""
@@ -108,10 +121,9 @@ class Inspector(QWidget):
         return self.tabs.addTab(title)
 
     def _lay_out(self) -> None:
-        self._properties_stack = QStackedWidget()
-        self._result_scroll = _ScrollPage()
-        self._result_scroll.add_page(self.result)
-        self._stack = QStackedWidget()
+        self._stack = QStackedWidget(self)
+        self._properties_stack = QStackedWidget(self._stack)
+        self._result_scroll = _ScrollPage(self._stack)
         self._stack.addWidget(self._properties_stack)
         self._stack.addWidget(self._result_scroll)
         self.workflow_page = self._add_page(lambda parent: WorkflowPage(self._session, self._models, parent))
@@ -138,7 +150,7 @@ class Inspector(QWidget):
 
     def _add_page(self, make: Callable[[QWidget], PageT]) -> PageT:
         """Create a page in its final parent: Qt restyles a whole widget tree whenever its parent changes."""
-        scroll = _ScrollPage()
+        scroll = _ScrollPage(self._properties_stack)
         self._properties_stack.addWidget(scroll)
         page = make(scroll.holder)
         scroll.add_page(page)
@@ -204,7 +216,6 @@ class Inspector(QWidget):
         if shown.form is not None:
             shown.form.advanced_button.setChecked(self._is_advanced_open)
         self._properties_stack.setCurrentWidget(self._scrolls[shown])
-        self.result.node_id = self._node_id
         self._show_run()
 
     def _document_changed(self, old: object, new: object) -> None:
@@ -264,6 +275,7 @@ class Inspector(QWidget):
         self._show_result_title()
         self._show_pin()
         if self.tabs.currentIndex() == RESULT:
+            self.result.node_id = self._node_id
             self.result.update_result()
         elif not isinstance(self.page, WorkflowPage):
             self.page.refresh_run()
@@ -300,7 +312,7 @@ class Inspector(QWidget):
         self._is_renaming = True
         try:
             if self._session.do(RenameNode(old, new)):
-                self._node_id = page.binding.node_id = self.result.node_id = new
+                self._node_id = page.binding.node_id = new
         finally:
             self._is_renaming = False
         page.show_values()
@@ -313,9 +325,9 @@ class _ScrollPage(QScrollArea):
     The field with the focus stays where it is on the screen when others appear, grow or disappear.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.holder = QWidget()
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.holder = QWidget(self.viewport())
         self.holder.setObjectName("page")
         self._box = vbox(STRETCH, margins=(0, 0, 3, 4), parent=self.holder)
         self._field_top: int | None = None

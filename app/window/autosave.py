@@ -130,13 +130,13 @@ def find_unsaved(folder: Path) -> list[RecoveredDocument]:
     for lock in folder.glob(f"{UNSAVED_PREFIX}*{SUFFIX}{_LOCK}"):
         file = lock.with_name(lock.name.removesuffix(_LOCK))
         if not file.exists():
-            discard(file)  # left by a program that was killed before its first autosave, or during the cleanup
+            remove_autosave(file)  # left by a program that was killed before its first autosave, or during the cleanup
     files = sorted(folder.glob(f"{UNSAVED_PREFIX}*{SUFFIX}"))
     found = [recovered for file in files if (recovered := _read(file))]
     return sorted(found, key=lambda recovered: recovered.when)
 
 
-def discard(file: Path) -> None:
+def remove_autosave(file: Path) -> None:
     """Delete an autosave file, unless a running program has it."""
     autosave_file = AutosaveFile(file)
     if autosave_file.claim():

@@ -14,8 +14,6 @@ from app.theme.widgets import hbox, vbox
 _ANY_HEIGHT: Final = 16_777_215
 
 PANELS: Final = ("iterations", "log", "problems", "runs")
-WINDOW_PANELS: Final = frozenset({"runs"})
-"""Panels that belong to the window rather than to a document."""
 
 
 class PanelStack(QStackedWidget):
@@ -30,7 +28,7 @@ class BottomPanel(QWidget):
     """A row of buttons, and below it the open panel.
 
     Args:
-        deferred: Creates a panel of the window when it is first opened, by name.
+        panels: Returns each panel of the window, by name, creating it when it is first opened.
 
     Signals:
         unfolded: A panel was opened; its name, or empty if all are collapsed.
@@ -38,13 +36,12 @@ class BottomPanel(QWidget):
 
     unfolded = Signal(str)
 
-    def __init__(self, deferred: Mapping[str, Callable[[], QWidget]], parent: QWidget | None = None) -> None:
+    def __init__(self, panels: Mapping[str, Callable[[], QWidget]], parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._deferred = dict(deferred)
+        self._window_panels = self._panels = dict(panels)
         self.setProperty("panel", True)
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.open_panel = ""
-        self._there = WINDOW_PANELS
         self._pages: dict[str, PanelStack] = {name: PanelStack(self) for name in PANELS}
         self.stack = PanelStack(self)
         for page in self._pages.values():
@@ -72,23 +69,17 @@ class BottomPanel(QWidget):
         vbox(row, (self.stack, 1), spacing=0, parent=self)
         self.fold()
 
-    def add(self, panels: Mapping[str, QWidget]) -> None:
-        """Add the panels of a document, or of the window."""
-        for name, panel in panels.items():
-            self._pages[name].addWidget(panel)
+    def show_panels(self, panels: Mapping[str, Callable[[], QWidget]]) -> None:
+        """Show the panels of another document; an empty mapping for none.
 
-    def show_panels(self, panels: Mapping[str, QWidget]) -> None:
-        """Show the panels of another document; an empty mapping for none."""
-        for name, panel in panels.items():
-            self._pages[name].setCurrentWidget(panel)
-        self._there = WINDOW_PANELS | panels.keys()
+        Args:
+            panels: Returns each panel, by name, creating it when it is first opened.
+        """
+        self._panels = {**self._window_panels, **panels}
         self._arrange()
 
     def unfold(self, name: str) -> None:
         """Open a panel."""
-        make = self._deferred.pop(name, None)
-        if make is not None:
-            self.add({name: make()})
         self.open_panel = name
         self.stack.setCurrentWidget(self._pages[name])
         self._arrange()
@@ -112,12 +103,17 @@ class BottomPanel(QWidget):
         self.buttons["problems"].setAccessibleName(f"Problems: {errors} errors, {warnings} warnings")
 
     def _arrange(self) -> None:
-        is_open = self.open_panel in self._there
+        is_open = self.open_panel in self._panels
+        if is_open:
+            page, panel = self._pages[self.open_panel], self._panels[self.open_panel]()
+            if page.indexOf(panel) < 0:
+                page.addWidget(panel)
+            page.setCurrentWidget(panel)
         self.stack.setVisible(is_open)
         self._fold.setVisible(is_open)
         for name, button in self.buttons.items():
             button.setChecked(name == self.open_panel)
-            button.setVisible(name in self._there)
+            button.setVisible(name in self._panels)
         # The height of the row: the layout has not yet noticed that the panel is hidden.
         self.setMaximumHeight(_ANY_HEIGHT if is_open else self._row.sizeHint().height())
         self.unfolded.emit(self.open_panel if is_open else "")

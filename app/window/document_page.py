@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Final
 
@@ -18,8 +18,8 @@ from app.history.store_client import StoreClient
 from app.inspector.model_list import ModelSource
 from app.runs.run_view_model import RunViewModel, node_of
 from app.session import ReplaceDocument, Session
-from app.theme.widgets import MessageBars, vbox
-from app.window.autosave import Autosave, RecoveredDocument, discard
+from app.theme.widgets import MessageBars, discard, vbox
+from app.window.autosave import Autosave, RecoveredDocument, remove_autosave
 from app.window.chat_panel import ChatPanel
 from app.window.log_panel import LogPanel
 from app.window.problems_panel import ProblemsPanel
@@ -61,6 +61,7 @@ class DocumentPage(QWidget):
         session: The document; the page becomes its owner.
         models: The models to choose from.
         data_folder: The folder of autosave files that cannot be written beside their document.
+        inspectors: The parent of the inspector.
 
     Signals:
         fresh_run_wanted: The user wants to run the document again.
@@ -69,6 +70,7 @@ class DocumentPage(QWidget):
         save_wanted: The user wants to save again, after a failure.
         save_as_wanted: The user wants to save elsewhere, after a failure.
         inspector_wanted: The inspector should be visible, because something is shown in it.
+        iterations_created: The Iterations panel was created, which is when it is first shown or used.
 
     Attributes:
         may_use_folder: Whether runs may use the document's folder, as last answered.
@@ -85,12 +87,14 @@ class DocumentPage(QWidget):
     save_wanted = Signal()
     save_as_wanted = Signal()
     inspector_wanted = Signal()
+    iterations_created = Signal(object)
 
     def __init__(
         self,
         session: Session,
         models: ModelSource,
         data_folder: Path,
+        inspectors: QWidget,
         parent: QWidget | None = None,
     ) -> None:
         from app.canvas.canvas import Canvas  # slow to import
@@ -109,18 +113,12 @@ class DocumentPage(QWidget):
         self.is_stored: Callable[[], bool] = lambda: False
         self.bars = MessageBars(self)
         self.canvas = Canvas(session)
-        self.inspector = Inspector(session, models)
+        self.inspector = Inspector(session, models, inspectors)
         self.inspector.installEventFilter(self)
-        self.iterations = IterationsPanel(session)
-        self.log = LogPanel(session)
         self.questions = QuestionStack(session, self)
-        self.problems = ProblemsPanel(session)
         self.autosave = Autosave(session, data_folder, self)
         self.watch = FileWatcher(session.path, self)
         vbox(self.bars, self.questions, (self.canvas, 1), spacing=0, parent=self)
-        self.problems.problem_chosen.connect(self.go_to)
-        self.problems.fix_wanted.connect(self.fix_wanted)
-        self.log.node_chosen.connect(self.show_node)
         self.questions.node_chosen.connect(self.show_node)
         self.canvas.run_view.question_wanted.connect(self.questions.show_question_of)
         self.autosave.failed.connect(lambda text: self.bars.say("autosave", text, "warning"))
@@ -129,6 +127,8 @@ class DocumentPage(QWidget):
         session.save_failed.connect(self._say_unsaved)
         session.saved_state_changed.connect(lambda: self.watch.hold(session.is_saving))
         session.changed.connect(self._compare_with_run)
+        session.refused.connect(self._log_refusal)
+        session.shown.started.connect(self._log_run)
         session.shown.started.connect(self._compare_with_run)
         session.shown.ended.connect(self._compare_again)
         self._needs_fit = True
@@ -145,10 +145,37 @@ class DocumentPage(QWidget):
         is_unfinished = shown.view_model is not None and shown.view_model.status in _UNFINISHED
         return is_unfinished and shown.live is None and not self.session.is_past and self.is_stored()
 
+    @cached_property
+    def iterations(self) -> IterationsPanel:
+        """The Iterations panel."""
+        panel = IterationsPanel(self.session)
+        self.iterations_created.emit(panel)
+        return panel
+
+    @cached_property
+    def log(self) -> LogPanel:
+        """The Log panel."""
+        panel = LogPanel(self.session)
+        panel.node_chosen.connect(self.show_node)
+        return panel
+
+    @cached_property
+    def problems(self) -> ProblemsPanel:
+        """The Problems panel."""
+        panel = ProblemsPanel(self.session)
+        panel.problem_chosen.connect(self.go_to)
+        panel.fix_wanted.connect(self.fix_wanted)
+        return panel
+
     @property
-    def panels(self) -> dict[str, QWidget]:
-        """The document's panels in the bottom panel, by name."""
-        return {"iterations": self.iterations, "log": self.log, "problems": self.problems}
+    def panels(self) -> Mapping[str, Callable[[], QWidget]]:
+        """Returns each of the document's panels in the bottom panel, by name, creating it if it is new."""
+        return {"iterations": lambda: self.iterations, "log": lambda: self.log, "problems": lambda: self.problems}
+
+    @property
+    def created_panels(self) -> dict[str, QWidget]:
+        """The panels that exist, by name."""
+        return {name: vars(self)[name] for name in self.panels if name in vars(self)}
 
     def put_on_top(self, widget: QWidget) -> None:
         """Insert a widget above the messages."""
@@ -306,9 +333,15 @@ class DocumentPage(QWidget):
         if only_used and not self._uses_recovered:
             return
         if self._recovered is not None:
-            discard(self._recovered)
+            remove_autosave(self._recovered)
         self._recovered = None
         self.bars.drop("recovery")
+
+    def _log_refusal(self, text: str) -> None:
+        self.log.note_refusal(text)
+
+    def _log_run(self) -> None:
+        self.log.follow_run()
 
     def _note_saved(self, path: Path) -> None:
         self.watch.know(path)
@@ -340,11 +373,8 @@ class DocumentPage(QWidget):
     def dispose(self) -> None:
         """Delete the page and its panels, which are not its children."""
         self.is_closed = True
-        for widget in (self.inspector, *self.panels.values()):
-            widget.setParent(None)
-            widget.deleteLater()
-        self.setParent(None)
-        self.deleteLater()
+        for widget in (self.inspector, *self.created_panels.values(), self):
+            discard(widget)
 
     def _compare_again(self) -> None:
         self.bars.drop("changed")  # shown again with a button: the run is over

@@ -289,8 +289,6 @@ class LogPanel(QWidget):
         self._copy.clicked.connect(self.copy)
         style().changed.connect(self._show)
         self._arrange(caption)
-        session.shown.started.connect(self._follow)
-        session.refused.connect(self._note_refusal)
 
     def _arrange(self, caption: QLabel) -> None:
         vbox(
@@ -354,12 +352,14 @@ class LogPanel(QWidget):
         if self._follows:
             self.view.verticalScrollBar().setValue(self.view.verticalScrollBar().maximum())
 
-    def _follow(self) -> None:
+    def follow_run(self) -> None:
+        """Write the lines of the run that has just started."""
         self._writer = LogWriter(self._session.shown.workflow)
         if self._session.shown.live is not None:  # a run of the history is handed over by whoever read it
             self._session.shown.live.events.connect(self.take)
 
-    def _note_refusal(self, text: str) -> None:
+    def note_refusal(self, text: str) -> None:
+        """Append a line that says what could not be done."""
         import time
 
         self.show_lines([LogLine(time.time(), "", "warning", " ".join(text.split()))])

@@ -305,6 +305,7 @@ class WindowState:
     def __init__(self, preferences: Preferences, window: MainWindow, actions: Mapping[str, QAction]) -> None:
         self._preferences, self._window, self._actions = preferences, window, actions
         self._iterations: dict[str, Any] = {}
+        self._panels: list[IterationsPanel] = []
 
     def save(self, open_paths: Iterable[Path | None]) -> None:
         """Write the state to disk at once, so that it survives a crash."""
@@ -340,22 +341,19 @@ class WindowState:
         ):  # a list: the stored value may not be hashable
             self._window.bottom_panel.unfold(stored["drawer"])
 
-    def share_layout(self, panel: IterationsPanel, panels: Callable[[], Iterable[IterationsPanel]]) -> None:
-        """Keep the layout of an Iterations panel the same as that of all other documents.
-
-        Args:
-            panel: The panel of a document that was opened.
-            panels: Returns the panels of all open documents.
-        """
+    def share_layout(self, panel: IterationsPanel) -> None:
+        """Keep the layout of a new Iterations panel the same as that of all others."""
 
         def apply_to_others() -> None:
             self._iterations = panel.layout_state()
-            for other in panels():
+            for other in self._panels:
                 if other is not panel:
                     other.restore_layout(self._iterations)
 
         panel.restore_layout(self._iterations)
         panel.layout_changed.connect(apply_to_others)
+        self._panels.append(panel)
+        panel.destroyed.connect(lambda: self._panels.remove(panel))
 
 
 def open_files(preferences: Preferences, data_folder: Path) -> list[Path]:

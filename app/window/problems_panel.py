@@ -276,20 +276,14 @@ class ProblemsPanel(QWidget):
     Signals:
         problem_chosen: A person wants to go to it.
         fix_wanted: The user chose a fix outside of the document, as in `EngineError`.
-        counted: The number of errors and warnings may be another.
-
-    Attributes:
-        numbers: How many errors and warnings there are.
     """
 
     problem_chosen = Signal(object)
     fix_wanted = Signal(str)
-    counted = Signal(int, int)
 
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._session = session
-        self.numbers = (0, 0)
         self._shown: list[tuple[Problem, tuple[QuickFix, ...]]] = []
         self._list = QWidget(self)
         self._rows = vbox(STRETCH, spacing=0, margins=(2, 1, 2, 1), parent=self._list)
@@ -318,9 +312,6 @@ class ProblemsPanel(QWidget):
         problems = sorted(self._session.problems, key=lambda problem: problem.severity is Severity.WARNING)
         structure = self._session.structure
         wanted = [(problem, quick_fixes(problem, structure)) for problem in problems[:MOST_ROWS]]
-        errors = sum(problem.severity is Severity.ERROR for problem in problems)
-        self.numbers = (errors, len(problems) - errors)
-        self.counted.emit(*self.numbers)
         self._say(len(problems))
         if wanted == self._shown:
             return

@@ -59,3 +59,23 @@ def test_heights_and_chart_settings_survive_a_restart(make_window: MakeWindow, q
     second.bottom_panel.fold()
     second.bottom_panel.unfold("iterations")
     assert height(second) == wanted
+
+
+def test_a_panel_of_a_document_is_created_when_it_is_first_opened(workbench: Workbench) -> None:
+    first, second = workbench.documents.new(), workbench.documents.new()
+    assert first.created_panels == second.created_panels == {}
+    workbench.bottom_panel.unfold("iterations")
+    assert list(second.created_panels) == ["iterations"]
+    assert second.iterations.isVisible()
+    workbench.tabs.show_document(first)
+    assert list(first.created_panels) == ["iterations"]
+    assert first.iterations.isVisible()
+    assert not second.iterations.isVisible()
+
+
+def test_the_log_has_the_refusals_of_before_it_was_opened(workbench: Workbench) -> None:
+    document = workbench.documents.new()
+    document.session.refused.emit("It cannot be.")
+    workbench.bottom_panel.unfold("log")
+    assert [line.text for line in document.log.lines] == ["It cannot be."]
+    assert document.log.view.isVisible()

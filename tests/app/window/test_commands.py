@@ -175,7 +175,7 @@ def test_panels_open_and_collapse_by_keyboard(workbench: Workbench, self_refine:
     for key, name in ((Qt.Key.Key_3, "iterations"), (Qt.Key.Key_4, "log"), (Qt.Key.Key_5, "problems")):
         QTest.keyClick(workbench.window, key, alt)
         assert workbench.bottom_panel.open_panel == name
-        assert self_refine.panels[name].isVisible()
+        assert self_refine.panels[name]().isVisible()
         assert workbench.actions_by_name[f"show_{name}"].isChecked()
     QTest.keyClick(workbench.window, Qt.Key.Key_5, alt)
     assert workbench.bottom_panel.open_panel == ""

@@ -258,7 +258,7 @@ def test_log_can_be_cleared(make_session: MakeSession, qtbot: QtBot) -> None:
 def test_refusal_is_logged_with_its_level_in_words_and_color(make_session: MakeSession, qtbot: QtBot) -> None:
     log = panel(make_session, qtbot)
 
-    log._session.refused.emit("It cannot be,\nsadly.")
+    log.note_refusal("It cannot be,\nsadly.")
 
     (line,) = log.lines
     assert line.text == "It cannot be, sadly."

@@ -101,7 +101,7 @@ def test_missing_key_is_a_warning_until_it_is_added_by_its_button(
 ) -> None:
     document = open_flow(workbench, tmp_path, model="openai/gpt-4o")
     qtbot.waitUntil(lambda: missing(document) == OPENAI)
-    assert document.problems.numbers == (0, 1)
+    assert document.session.problem_counts == (0, 1)
     qtbot.mouseClick(buttons(document)["Add key…"], LEFT)
     enter_key(workbench, qtbot)
     assert ring.kept == {("loopwright", "openai"): CANARY}

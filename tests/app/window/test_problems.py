@@ -147,11 +147,12 @@ def test_errors_come_before_warnings_and_are_labeled(make_session: MakeSession, 
 
     flow = Builder()
     flow.add("transform", id="step", template="{{input}}", config={"colour": 1})
-    panel = ProblemsPanel(make_session(flow.build()))
+    session = make_session(flow.build())
+    panel = ProblemsPanel(session)
     qtbot.addWidget(panel)
 
     assert [row._mark.accessibleName() for row in panel.rows] == ["error", "warning", "warning"]
-    assert panel.numbers == (1, 2)
+    assert session.problem_counts == (1, 2)
 
 
 def test_a_new_document_has_no_problems(workbench: Workbench) -> None:
