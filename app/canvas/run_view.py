@@ -22,7 +22,8 @@ from app.canvas.node_status_item import LoopProgress, NodeStatus, NodeStatusItem
 from app.canvas.viewer import CanvasViewer
 from app.runs.loop_status import best_so_far
 from app.runs.run_view_model import RunViewModel
-from app.session import Session
+from app.session import MAX_NODES_AT_ONCE, Session
+from app.worker import Worker
 from engine.document.model import Node
 from engine.document.problems import Severity
 from engine.events import NodeWaiting
@@ -276,6 +277,7 @@ class RunView(QObject):
         self._iterations: dict[str, int] = {}
         self._moving: set[NodeItem] = set()
         self._stale: frozenset[str] = frozenset()
+        self._stale_worker = Worker(self, is_awaited=False)
         self._viewer = viewer
         viewer.tool_tip = self.tool_tip
         self.edge_animation = EdgeAnimation(viewer.scene())
@@ -310,12 +312,35 @@ class RunView(QObject):
         self.update_stale()
 
     def update_stale(self) -> None:
-        """Find the nodes that were edited since the run, and update everything."""
-        shown, now = self._session.shown, self._session.structure
-        ran = shown.view_model.structure if shown.view_model is not None and shown.live is None else None
-        nodes = shown.view_model.nodes if shown.view_model is not None else {}
+        """Find the nodes that were edited since the run, in a large document in a thread, and update everything."""
+        ran, now = self._ran, self._session.structure
+        if ran is None or ran is now:
+            self._show_stale(frozenset())
+            return
+        nodes = self._session.shown.view_model.nodes if self._session.shown.view_model is not None else {}
         outputs = {path: node.outputs for path, node in nodes.items() if "." not in path}
-        self._stale = everything_in(now, stale_nodes(ran, now, outputs)) if ran is not None else frozenset()
+
+        def find() -> frozenset[str]:
+            return everything_in(now, stale_nodes(ran, now, outputs))
+
+        def show(stale: frozenset[str]) -> None:
+            if self._ran is ran and self._session.structure is now:  # otherwise it is asked for again
+                self._show_stale(stale)
+
+        if len(now.workflow.nodes) <= MAX_NODES_AT_ONCE:
+            self._show_stale(find())
+        else:
+            self.show_all()
+            self._stale_worker.ask(find, show)
+
+    @property
+    def _ran(self) -> Structure | None:
+        """The document of the run that is shown; None where nothing can be outdated."""
+        shown = self._session.shown
+        return shown.view_model.structure if shown.view_model is not None and shown.live is None else None
+
+    def _show_stale(self, stale: frozenset[str]) -> None:
+        self._stale = stale
         self.show_all()
 
     def tool_tip(self, position: QPointF) -> str:

@@ -23,6 +23,7 @@ from engine.nodes.spec import (
     Port,
     PortType,
     TextKind,
+    choice_label,
 )
 from engine.values import Value, compact_json, to_text
 
@@ -127,6 +128,6 @@ SPEC = NodeSpec(
     prepare=lambda config: compile_expression(config.expression) if config.mode == "expression" else None,
     texts=_texts,
     check=_check,
-    summary=lambda config: config.mode,
+    summary=lambda config: choice_label(config, "mode"),
     synonyms=("reduce", "collect", "join"),
 )

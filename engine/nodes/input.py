@@ -8,7 +8,7 @@ from pydantic import Field
 
 from engine.nodes.context import NodeContext
 from engine.nodes.json_values import ConversionError, convert
-from engine.nodes.spec import Category, FieldProblem, NodeConfig, NodeSpec, Outputs, Port, PortType
+from engine.nodes.spec import Category, FieldProblem, NodeConfig, NodeSpec, Outputs, Port, PortType, choice_label
 
 
 class InputConfig(NodeConfig):
@@ -63,6 +63,10 @@ async def _run(context: NodeContext[InputConfig]) -> Outputs:
     return {"value": context.services.parameter(context.config.name or context.path.rpartition(".")[2])}
 
 
+def _summary(config: InputConfig) -> str:
+    return f"{choice_label(config, 'type')}, {'optional' if config.default is not None else 'required'}"
+
+
 SPEC = NodeSpec(
     type="input",
     title="Input",
@@ -74,7 +78,7 @@ SPEC = NodeSpec(
     outputs=lambda config: (Port("value", config.type, "The value that the run received."),),
     run=_run,
     check=_check,
-    summary=lambda config: f"{config.type}, {'optional' if config.default is not None else 'required'}",
+    summary=_summary,
     recorded=lambda outputs: outputs.get("value"),
     synonyms=("variable", "parameter", "start", "question"),
 )

@@ -353,8 +353,8 @@ def _summary(config: LoopConfig) -> str:
     most = f"at most {clamped(config.max_iterations, shown_cap())}"
     if len(config.stop_when) > 1:
         return f"{config.stop_mode} of {len(config.stop_when)} conditions · {most}"
-    names = [str(entry.get(KEY, "")).replace("_", " ") for entry in config.stop_when]
-    return " · ".join([*names, most])
+    names, specs = [str(entry.get(KEY, "")) for entry in config.stop_when], condition_specs()
+    return " · ".join([*(specs[name].label if name in specs else name for name in names), most])
 
 
 _INPUTS = (Port("input", help="The input of the first iteration.", required=True, many=True),)

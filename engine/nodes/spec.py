@@ -329,6 +329,14 @@ class OutputKey(BaseModel):
     )
 
 
+def choice_label(config: NodeConfig, field: str) -> str:
+    """Return the label of the current choice of a setting, as the form shows it."""
+    value = str(getattr(config, field))
+    declared: Any = type(config).model_fields[field].json_schema_extra or {}
+    labels: dict[str, str] = declared.get("labels", {})
+    return labels.get(value, value)
+
+
 CacheMode = Literal["off", "repeatable", "always"]
 """Whether a node reuses stored replies: never, if identical requests give the same reply (temperature 0), or always."""
 

@@ -20,6 +20,7 @@ from engine.nodes.spec import (
     Port,
     PortType,
     TextKind,
+    choice_label,
     named_ports,
     uses,
 )
@@ -98,6 +99,6 @@ SPEC = NodeSpec(
     run=_run,
     prepare=_prepare,
     texts=_texts,
-    summary=lambda config: config.mode,
+    summary=lambda config: choice_label(config, "mode"),
     synonyms=("template", "text", "format", "join", "replace", "json", "code"),
 )

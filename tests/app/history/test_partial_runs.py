@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PySide6.QtCore import Qt
@@ -10,13 +12,16 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app.canvas import run_view
 from app.canvas.node_status_item import NodeStatus
 from app.inspector.pin_dialog import PinDialog
+from app.session import MAX_NODES_AT_ONCE
 from app.window.document_page import DocumentPage
 from app.window.run_dialog import PermissionDialog, RunDialog
 from app.workbench import Workbench
 from engine.document.model import Workflow
 from engine.document.operations import SetConfig, SetPinned
+from engine.plan.dependencies import stale_nodes
 from engine.run_state.state import NodeState
 from engine.store import Store
 from tests.app.window.conftest import Script, ended, open_file, press, saved
@@ -291,6 +296,29 @@ def test_the_results_of_the_last_run_are_there_when_a_file_is_opened_again(
     run(workbench, again, Qt.Key.Key_F8, "loop", qtbot)
     assert states(again)["plan"] is CACHED
     assert not card(again, "draft").is_stale
+
+
+def test_outdated_nodes_of_a_large_document_are_found_in_a_thread(
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extra = [part(f"note{number}", "transform") for number in range(MAX_NODES_AT_ONCE)]
+    edges = "\n".join(["text -> plan -> draft -> out", *(f"text -> {node.id}" for node in extra)])
+    large = flow(entry(default="the sea"), llm("plan", "Plan: {{input}}"), llm("draft"), result(), *extra, edges=edges)
+    threads: set[threading.Thread] = set()
+
+    def find(*args: Any) -> frozenset[str]:
+        threads.add(threading.current_thread())
+        return stale_nodes(*args)
+
+    monkeypatch.setattr(run_view, "stale_nodes", find)
+    document = opened(workbench, tmp_path, large)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
+    ended(document, qtbot)
+    document.session.do(SetConfig("draft", ("prompt",), "Write: {{input}}"))
+    qtbot.waitUntil(lambda: card(document, "draft").is_stale)
+    assert [card(document, node).is_stale for node in ("plan", "out", "note0")] == [False, True, False]
+    assert threads
+    assert threading.main_thread() not in threads
 
 
 def test_results_behind_a_pinned_loop_are_current_when_the_file_is_opened_again(

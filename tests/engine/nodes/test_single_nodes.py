@@ -289,19 +289,24 @@ def test_the_default_recorded_value_is_the_output() -> None:
 @pytest.mark.parametrize(
     ("node_type", "config", "expected_summary"),
     [
-        ("input", {"type": "number"}, "number, required"),
-        ("input", {"default": "x"}, "text, optional"),
+        ("input", {"type": "number"}, "Number, required"),
+        ("input", {"default": "x"}, "Text, optional"),
         ("output", {"name": "answer"}, "answer"),
         ("llm", {}, "default model"),
         ("llm", {"model": "openrouter/a/b", "temperature": 0.5}, "b · temperature 0.5"),
         ("llm", {"reply_schema": {}}, "default model · structured"),
         ("router", {}, "done / continue · default model"),
         ("router", {"mode": "rules"}, "done / continue · by rules"),
-        ("transform", {}, "template"),
+        ("transform", {}, "Template"),
+        ("aggregator", {"mode": "vote"}, "Most frequent result"),
         ("validator", {}, "JSON Schema"),
         ("validator", {"mode": "expression"}, "true"),
         ("loop", {"max_iterations": 3}, "at most 3"),
-        ("loop", {"max_iterations": 3, "stop_when": [{"condition": "stable_output"}]}, "stable output · at most 3"),
+        (
+            "loop",
+            {"max_iterations": 3, "stop_when": [{"condition": "stable_output"}]},
+            "When the text stops changing · at most 3",
+        ),
         ("exit", {"loop": "outer"}, "outer"),
     ],
 )
