@@ -16,7 +16,7 @@ from typing import Final
 from engine.batch.table import MAX_BYTES, TABLE_REMEDY, Table, TableError, table_of_grid
 from engine.batch.text_encoding import decode_table
 from engine.batch.workbook import is_workbook, read_workbook
-from engine.safe_file_io import read_ordinary_file
+from engine.safe_file_io import decode_text, read_ordinary_file
 from engine.store.export_csv import is_own_table, value_of_csv_cell
 from engine.text_sanitizing import shown
 from engine.values import MAX_NESTING, Value, nesting, value_of_json
@@ -113,6 +113,17 @@ def read_table(path: Path, *, sheet: str | None = None, encoding: str | None = N
     except (OSError, ValueError) as error:
         reason = shown(getattr(error, "strerror", None) or error)
         raise TableError(f"{name}: The table cannot be opened: {reason}.", "Check the path.") from None
+    return _with_rows(parse_table(content, path, sheet=sheet, encoding=encoding))
+
+
+def read_piped_table(content: bytes, *, sheet: str | None = None, encoding: str | None = None) -> Table:
+    """Read a table that has no file name: JSON Lines if it begins with `{`, a workbook by its content, else CSV.
+
+    Raises:
+        TableError: The content is not a table.
+    """
+    is_lines = decode_text(content[:200], errors="replace").lstrip().startswith("{")
+    path = Path("standard input.jsonl" if is_lines else "standard input.csv")
     return _with_rows(parse_table(content, path, sheet=sheet, encoding=encoding))
 
 

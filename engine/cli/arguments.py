@@ -1,22 +1,24 @@
 """Parse the arguments FILE, `-i NAME=VALUE` and `--set NODE.FIELD=VALUE`.
 
-FILE is a path, or the name of a bundled template.
+FILE is a path, the name of a bundled template, or `-` for standard input.
 """
 
 from __future__ import annotations
 
 import json
 import shlex
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, TextIO
+from weakref import WeakSet
 
 from pydantic import ValidationError
 
 from engine.bundled import templates_folder
 from engine.cli.output import err
-from engine.document.files import load
+from engine.document.files import MAX_BYTES, load, loads
 from engine.document.migrate import upgraded_config
 from engine.document.model import FILE_SUFFIX, Node, Workflow, stem_of
 from engine.document.problems import DocumentError, Severity
@@ -25,9 +27,42 @@ from engine.errors import EngineError
 from engine.nodes.node_registry import builtin_registry
 from engine.nodes.spec import AnySpec
 from engine.runner.declared_inputs import MAX_FILE_BYTES, DeclaredInput, InputError, declared_inputs, value_of_text
-from engine.safe_file_io import NotTextError, read_text_file
+from engine.safe_file_io import NotTextError, decode_text, read_text_file
 from engine.text_sanitizing import shown
 from engine.values import Value, compact_json
+
+STANDARD_INPUT: Final = "-"
+"""Stands for standard input where the command line takes a file to read."""
+STANDARD_INPUT_NAME: Final = "standard input"
+
+_consumed: Final = WeakSet[TextIO]()
+
+
+def read_standard_input(max_bytes: int) -> bytes:
+    """Read all of standard input, for one argument of a command.
+
+    Args:
+        max_bytes: Maximum size in bytes, a whole number of millions.
+
+    Raises:
+        EngineError: Nothing is piped to it, it has been read already, or it is too large.
+    """
+    stream = sys.stdin
+    if stream.isatty():
+        raise EngineError(
+            'The argument "-" stands for standard input, but nothing is piped to it.',
+            "Pipe a file to the command, such as `loopwright run - < my.loop.json`.",
+        )
+    if stream in _consumed:
+        raise EngineError("Standard input is used for two arguments.", 'Use "-" for one, and a file for the other.')
+    _consumed.add(stream)
+    try:
+        content = stream.buffer.read(max_bytes + 1)
+    except OSError as error:
+        raise EngineError(f"Standard input cannot be read: {error.strerror}.", "Use a file.") from error
+    if len(content) > max_bytes:
+        raise EngineError(f"Standard input has more than {max_bytes // 1_000_000:,} MB.", "Split it, or use a file.")
+    return content
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +70,19 @@ class Source:
     """A workflow and its origin.
 
     Attributes:
-        path: The file.
+        path: The file; None for standard input.
         workflow: The document.
         is_template: Whether it is a bundled template.
     """
 
-    path: Path
+    path: Path | None
     workflow: Workflow
     is_template: bool = False
+
+    @property
+    def stored_path(self) -> str:
+        """The absolute path to store with runs; empty for standard input."""
+        return str(self.path.absolute()) if self.path is not None else ""
 
 
 def templates() -> dict[str, Path]:
@@ -57,10 +97,15 @@ def templates() -> dict[str, Path]:
 def open_source(name: str) -> Source:
     """Open a workflow file, or the template with that name if there is no such file, and refresh its subflows.
 
+    The subflows of a workflow from standard input are relative to the current folder.
+
     Raises:
         DocumentError: The file or template does not exist or cannot be opened.
-        EngineError: The templates are missing from the installation.
+        EngineError: The templates are missing from the installation, or standard input cannot be read.
     """
+    if name == STANDARD_INPUT:
+        workflow = loads(read_standard_input(MAX_BYTES), source=STANDARD_INPUT_NAME)
+        return Source(None, _with_subflows(workflow, Path(STANDARD_INPUT_NAME)))
     path = Path(name)
     try:
         exists = path.exists()
@@ -95,7 +140,7 @@ def parse_inputs(workflow: Workflow, given: Sequence[str], *, may_miss: bool = F
 
     Args:
         workflow: The workflow with the inputs.
-        given: `NAME=VALUE`, `NAME=@file`, or `NAME=@@…` for a value that begins with `@`.
+        given: `NAME=VALUE`, `NAME=@file` (`@-` for standard input), or `NAME=@@…` for a value that begins with `@`.
         may_miss: Whether inputs without a default may be left out.
 
     Raises:
@@ -128,7 +173,7 @@ def _list_inputs(declared: Iterable[DeclaredInput]) -> str:
 
 
 def text_or_file(value: str, what: str) -> str:
-    """Resolve an argument: `@FILE` stands for the file's text, `@@…` for a text that begins with `@`.
+    """Resolve an argument: `@FILE` is the file's text, `@-` standard input, `@@…` a text that begins with `@`.
 
     Args:
         value: The argument.
@@ -136,6 +181,7 @@ def text_or_file(value: str, what: str) -> str:
 
     Raises:
         InputError: The file cannot be read.
+        EngineError: Standard input cannot be read.
     """
     if not value.startswith("@"):
         return value
@@ -143,6 +189,8 @@ def text_or_file(value: str, what: str) -> str:
         return value[1:]
     path = value[1:]
     try:
+        if path == STANDARD_INPUT:
+            return decode_text(read_standard_input(MAX_FILE_BYTES))
         return read_text_file(Path(path), MAX_FILE_BYTES)
     except NotTextError as error:
         reason, remedy = str(error), "Save it as UTF-8."

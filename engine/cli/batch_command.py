@@ -48,7 +48,8 @@ def batch_command(
         Path,
         typer.Argument(
             metavar="TABLE",
-            help="CSV, Excel workbook or JSON Lines (.jsonl), with an input per column and a run per row.",
+            help="CSV, Excel workbook or JSON Lines (.jsonl), with an input per column and a run per row; - for "
+            "standard input.",
         ),
     ],
     out: Annotated[
@@ -107,8 +108,10 @@ def batch_command(
     Example: loopwright batch self-refine tasks.csv -o results.csv --concurrency 8
     """
     from engine import Batch, BatchOptions, inputs_of_table, read_table
+    from engine.batch.read_table import read_piped_table
+    from engine.batch.table import MAX_BYTES
     from engine.batch.text_encoding import EncodingError
-    from engine.cli.arguments import open_source
+    from engine.cli.arguments import STANDARD_INPUT, open_source, read_standard_input
     from engine.cli.run_command import check_document, open_history
     from engine.runner.event_loop import run_in_new_loop
 
@@ -118,11 +121,14 @@ def batch_command(
         model=model,
         budget_usd=row_budget_usd,
         budget_tokens=budget_tokens,
-        source=str(source.path.absolute()),
+        source=source.stored_path,
     )
     check_document(source.workflow, file, options)
     try:
-        content = read_table(table, sheet=sheet, encoding=encoding)
+        if str(table) == STANDARD_INPUT:
+            content = read_piped_table(read_standard_input(MAX_BYTES), sheet=sheet, encoding=encoding)
+        else:
+            content = read_table(table, sheet=sheet, encoding=encoding)
     except EncodingError as error:
         remedy = "Add --encoding, such as --encoding cp1252, or save the table as UTF-8 or as an Excel workbook."
         raise EngineError(error.message, remedy if encoding is None else error.remedy) from error

@@ -34,7 +34,9 @@ def finite(value: float | None) -> float | None:
     return value
 
 
-SourceName = Annotated[str, typer.Argument(metavar="FILE", help="Workflow file, or name of a bundled template.")]
+SourceName = Annotated[
+    str, typer.Argument(metavar="FILE", help="Workflow file, name of a bundled template, or - for standard input.")
+]
 RunName = Annotated[str, typer.Argument(metavar="RUN", help="Id of the run, or the beginning of it.")]
 IterationsCap = Annotated[int, typer.Option(min=1, metavar="N", help="Upper limit for the max iterations of loops.")]
 ModelName = Annotated[

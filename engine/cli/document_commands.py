@@ -14,6 +14,7 @@ import typer
 from engine.cli.common_options import IterationsCap, SourceName
 from engine.cli.exit_codes import ExitCode
 from engine.cli.output import count_problems, err, out, write_exactly, write_file, write_json, write_problems
+from engine.errors import EngineError
 from engine.exits import MAX_ITERATIONS_CAP
 from engine.importing.importers import known_formats
 from engine.text_sanitizing import shown
@@ -38,7 +39,10 @@ _USUAL_PORTS: Final = frozenset({"output", "input", "value", "body", "item", "it
 
 
 def validate_command(
-    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Workflow files, or names of bundled templates.")],
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE", help="Workflow files, names of bundled templates, or - for standard input."),
+    ],
     max_iterations_cap: IterationsCap = MAX_ITERATIONS_CAP,
     as_json: Annotated[bool, typer.Option("--json", help="Write the problems as one JSON object.")] = False,
 ) -> int:
@@ -95,7 +99,9 @@ def graph_command(
 
 
 def import_command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help=f"The file to import: {known_formats()}.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help=f"The file to import, or - for standard input: {known_formats()}.")
+    ],
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="OUT", help="Output file. Default: NAME.loop.json beside the input."),
@@ -111,13 +117,17 @@ def import_command(
     Example: loopwright import dev-cycle.yaml -o dev-cycle.loop.json
     """
     from engine import validate
-    from engine.document.files import save
+    from engine.cli.arguments import STANDARD_INPUT, STANDARD_INPUT_NAME, read_standard_input
+    from engine.document.files import MAX_BYTES, save
     from engine.document.model import FILE_SUFFIX
     from engine.document.problems import DocumentError
-    from engine.importing.reader import import_file
+    from engine.importing.reader import import_file, import_text
     from engine.importing.report import Outcome
 
-    result = import_file(file)
+    is_piped = str(file) == STANDARD_INPUT
+    if is_piped and output is None:
+        raise EngineError("There is no file name for the workflow.", "Add -o OUT.")
+    result = import_text(read_standard_input(MAX_BYTES), source=STANDARD_INPUT_NAME) if is_piped else import_file(file)
     target = output if output is not None else file.with_name(f"{file.stem}{FILE_SUFFIX}")
     if not force and os.path.lexists(target):  # unlike Path.exists, returns False for an impossible name
         raise DocumentError(f"{shown(target)}: The file exists.", "Choose another with -o, or add --force.")

@@ -46,7 +46,8 @@ def run_command(
             "--input",
             "-i",
             metavar="NAME=VALUE",
-            help="Value of an input. @FILE reads it from a UTF-8 file; @@ escapes a leading @. Repeatable.",
+            help="Value of an input. @FILE reads it from a UTF-8 file, @- from standard input; @@ escapes a leading @. "
+            "Repeatable.",
         ),
     ] = None,
     until: UntilNode = None,
@@ -80,7 +81,7 @@ def run_command(
             from engine.cli.arguments import open_source, parse_inputs
 
             source = open_source(file)
-            options = replace(flags.options(), source=str(source.path.absolute()))
+            options = replace(flags.options(), source=source.stored_path)
             part = chosen_part(until, only, from_node)
             if part is None:
                 check_document(source.workflow, file, options)

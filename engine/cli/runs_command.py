@@ -259,7 +259,7 @@ def runs_export(
 
 def runs_import(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Run that was exported as JSON.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Run that was exported as JSON; - for standard input.")],
     store: StorePath = None,
 ) -> int:
     """Import a run that was exported as JSON. Nothing in it is executed.
@@ -268,10 +268,14 @@ def runs_import(
 
     Example: loopwright runs import run.json
     """
-    from engine.store.run_file import import_run_file
+    from engine.cli.arguments import STANDARD_INPUT, STANDARD_INPUT_NAME, read_standard_input
+    from engine.store.run_file import MAX_BYTES, import_run_file, import_run_text
 
     with history(context, store) as stored:
-        named, run_id = import_run_file(stored, file)
+        if str(file) == STANDARD_INPUT:
+            named, run_id = import_run_text(stored, read_standard_input(MAX_BYTES), STANDARD_INPUT_NAME)
+        else:
+            named, run_id = import_run_file(stored, file)
     renamed = f" ({named} already exists)" if run_id != named else ""
     out().line(f"Imported as {run_id}{renamed}.")
     return ExitCode.DONE

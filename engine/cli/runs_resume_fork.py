@@ -40,7 +40,10 @@ if TYPE_CHECKING:
     from engine.store.store_protocol import Store
 
 OtherDocument = Annotated[
-    str | None, typer.Option("--document", metavar="FILE", help="Workflow file to use instead of the stored one.")
+    str | None,
+    typer.Option(
+        "--document", metavar="FILE", help="Workflow file to use instead of the stored one; - for standard input."
+    ),
 ]
 
 
@@ -157,7 +160,7 @@ def _document(store: Store, run_id: str, file: str | None) -> tuple[str, Workflo
         from engine.cli.arguments import open_source
 
         opened = open_source(file)
-        return str(opened.path.absolute()), opened.workflow
+        return opened.stored_path, opened.workflow
     from engine.document.files import loads
 
     return "", loads(store.document(run_id), source=f"run {run_id}")

@@ -239,7 +239,21 @@ def import_run_file(store: Store, path: Path) -> tuple[str, str]:
     Raises:
         StoreError: The file is not an exported run, or it cannot be stored.
     """
-    head, events = read_run_file(path)
+    return _import(store, *read_run_file(path))
+
+
+def import_run_text(store: Store, text: str | bytes, name: str) -> tuple[str, str]:
+    """Import a run from a text into a store, as `import_run_file` does.
+
+    Args:
+        store: The store.
+        text: The content of the file.
+        name: Its name for error messages.
+    """
+    return _import(store, *run_from_json(text, name))
+
+
+def _import(store: Store, head: RunHead, events: list[AnyEvent]) -> tuple[str, str]:
     return head.run_id, store.import_run(_without_permissions(head), _without_pending_answers(events))
 
 
