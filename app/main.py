@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import gc
 from collections.abc import Callable, Iterator, Sequence
@@ -248,4 +247,4 @@ async def _start_embedded(models: Models) -> None:
     # The shared catalog holds the model, so that its process outlives each run.
     model = cast("EmbeddedModel", models.get(EMBEDDED_MODEL))
     with contextlib.suppress(ModelError):  # reported by the run that uses it
-        await asyncio.to_thread(model.warm_up)
+        await model.warm_up()

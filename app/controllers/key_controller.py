@@ -1,7 +1,7 @@
-"""Find models whose key is missing, before they are called, and ask for the key.
+"""Find models whose key or file is missing, before they are called, and ask for the key.
 
-A missing key is a problem of this computer, not of the document: it is shown among the document's problems and prevents
-nothing. Keys are looked up in a thread, because the keyring may ask the user.
+A missing key or file is a problem of this computer, not of the document: it is shown among the document's problems and
+prevents nothing. Both are looked up in a thread, because the keyring may ask the user.
 """
 
 from __future__ import annotations
@@ -26,12 +26,15 @@ from app.worker import Worker
 from engine.document.problems import Problem, Severity
 from engine.errors import Fix
 from engine.models.catalog import default_model_name
+from engine.models.gguf_files import missing_file
 from engine.models.keys import Keys, missing_key
+from engine.models.protocol import GGUF_PREFIX, is_gguf_path
 from engine.models.providers import PROVIDERS
 from engine.plan.compiler import models_called
 
 MISSING_KEY: Final = "missing-key"
-_CHANGES: Final = {"default_model", "servers", "providers_with_key"}
+MISSING_FILE: Final = "missing-model-file"
+_CHANGES: Final = {"default_model", "servers", "providers_with_key", "model_files"}
 _Role = QMessageBox.ButtonRole
 
 UsedModel = tuple[str, str, str | None]
@@ -39,7 +42,7 @@ UsedModel = tuple[str, str, str | None]
 
 
 class KeyController(QObject):
-    """Finds missing keys, and asks for them.
+    """Finds missing keys and files of models, and asks for keys.
 
     Args:
         models: The models to choose from, which are looked up again after a key was added.
@@ -62,7 +65,7 @@ class KeyController(QObject):
         self.check(session)
 
     def check(self, session: Session) -> None:
-        """Look for missing keys, unless the models are the same as last time."""
+        """Look for missing keys and files, unless the models are the same as last time."""
         used = self._models_of(session)
         if self._checked.get(session) == used:
             return
@@ -75,7 +78,7 @@ class KeyController(QObject):
             if isValid(session):
                 session.show_setup_problems(problems)
 
-        self._worker.ask(partial(_missing_keys, used, self._engine.models.keys), show)
+        self._worker.ask(partial(_setup_problems, used, self._engine.models.keys), show)
 
     def before_run(
         self, session: Session, start: Callable[[], object], nodes: Container[str | None] | None = None
@@ -142,7 +145,7 @@ class KeyController(QObject):
             self._recheck()
 
     def _recheck(self) -> None:
-        """Check all documents again: a key, the default model or a server has changed."""
+        """Check all documents again: a key, the default model, a server or the files have changed."""
         sessions = list(self._checked)
         self._checked.clear()
         for session in sessions:
@@ -159,7 +162,7 @@ class KeyController(QObject):
         used: list[UsedModel] = []
         for node, choice in models_called(structure, workflow.nodes_by_id):
             name = choice.name or default
-            if _may_need_key(name):
+            if _may_need_key(name) or _is_named_file(name):
                 used.append((node, name, choice.api_base or addresses.get(name)))
         return tuple(dict.fromkeys(used))
 
@@ -169,14 +172,21 @@ def _may_need_key(name: str) -> bool:
     return provider is not None and not provider.local
 
 
-def _missing_keys(used: Iterable[UsedModel], keys: Keys) -> list[Problem]:
-    """Return a problem for each node whose model has no key. Accesses the keyring, which may be slow."""
+def _is_named_file(name: str) -> bool:
+    """Whether a model is a file in the user's own folders. Opening a document looks at no path that it names."""
+    return name.startswith(GGUF_PREFIX) and not is_gguf_path(name)
+
+
+def _setup_problems(used: Iterable[UsedModel], keys: Keys) -> list[Problem]:
+    """Return a problem for each node whose model has no key or file. Accesses the keyring, which may be slow."""
     found: list[Problem] = []
     for node, name, address in used:
-        error = missing_key(name, address, keys, os.environ)
-        if error is not None:
+        if _is_named_file(name):
+            code, error = MISSING_FILE, missing_file(name)
+            remedy = "" if error is None else error.remedy
+        else:
+            code, error = MISSING_KEY, missing_key(name, address, keys, os.environ)
             remedy = "Add a key, or choose another model."
-            found.append(
-                Problem(MISSING_KEY, error.message, remedy, Severity.WARNING, node, field="model", fix=error.fix)
-            )
+        if error is not None:
+            found.append(Problem(code, error.message, remedy, Severity.WARNING, node, field="model", fix=error.fix))
     return found

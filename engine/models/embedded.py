@@ -444,13 +444,13 @@ class EmbeddedModel:
             if not has_ended:
                 self._cancel(call)
 
-    def warm_up(self) -> None:
+    async def warm_up(self) -> None:
         """Start the child process, so that the first call need not wait for it.
 
         Raises:
-            ModelError: The model is not installed or damaged (`UNAVAILABLE`).
+            ModelError: The model cannot be used.
         """
-        settings = self._demo_settings()
+        settings = await self.child_settings()
         with self._lock:
             if self._child is None and not self._closed:
                 self._start_child(settings)
@@ -472,9 +472,6 @@ class EmbeddedModel:
         Raises:
             ModelError: The model cannot be used.
         """
-        return self._demo_settings()
-
-    def _demo_settings(self) -> dict[str, Value]:
         return {
             "weights": str(self._weights or find_weights()),
             "sha256": self._sha256,

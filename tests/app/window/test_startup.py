@@ -195,7 +195,10 @@ def readied(workbench: Workbench, engine_thread: EngineThread, monkeypatch: pyte
     async def load() -> Any:
         done.append("litellm")
 
-    monkeypatch.setattr(EmbeddedModel, "warm_up", lambda _self: done.append("embedded"))
+    async def warm_up(_self: EmbeddedModel) -> None:
+        done.append("embedded")
+
+    monkeypatch.setattr(EmbeddedModel, "warm_up", warm_up)
     monkeypatch.setattr(litellm_adapter, "load_litellm", load)
     return done
 

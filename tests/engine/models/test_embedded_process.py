@@ -84,8 +84,8 @@ async def test_warm_up_starts_the_child_before_the_first_call(
     program = "open('started', 'w').close()\n" + READY + "sys.stdin.readline()"
     model = make(worker=worker(program.replace("started", str(tmp_path / "started"))))
 
-    model.warm_up()
-    model.warm_up()
+    await model.warm_up()
+    await model.warm_up()
 
     await asyncio.to_thread((tmp_path / "started").read_text)
     assert model.process_id is not None

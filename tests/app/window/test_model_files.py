@@ -1,0 +1,82 @@
+"""Models in GGUF files in the window: a problem before the run if one is missing, and a run with one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.window.document_page import DocumentPage
+from app.workbench import Workbench
+from engine.document.builder import Builder
+from engine.document.model import Workflow
+from engine.document.operations import SetConfig
+from engine.models.demo_weights import find_weights
+from tests.app.window.conftest import open_file, saved
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder with downloaded models."""
+    folder = tmp_path / "models"
+    folder.mkdir()
+    monkeypatch.setenv("LOOPWRIGHT_MODELS_FOLDER", str(folder))
+    return folder
+
+
+def flow(model: str) -> Workflow:
+    made = Builder("Greeting")
+    draft = made.add("llm", id="draft", title="Draft", prompt="Say hi.", model=model, max_tokens=4)
+    made.connect(draft["output"], made.add("output", id="text", name="text")["value"])
+    return made.build()
+
+
+def ended(document: DocumentPage) -> bool:
+    shown = document.session.shown
+    return shown.live is None and shown.view_model is not None and shown.view_model.is_over
+
+
+def test_missing_file_is_a_problem_until_it_is_there(
+    workbench: Workbench, folder: Path, tmp_path: Path, qtbot: QtBot
+) -> None:
+    document = open_file(workbench, saved(tmp_path, "one.loop.json", flow("gguf:tiny-chat")))
+
+    def problems() -> list[tuple[str, str | None, str | None, str]]:
+        listed = document.session.problems
+        return [(problem.code, problem.node, problem.field, problem.fix) for problem in listed]
+
+    missing = [("missing-model-file", "draft", "model", "choose_model")]
+    qtbot.waitUntil(lambda: problems() == missing)
+    (folder / "Tiny-Chat.gguf").symlink_to(find_weights())
+    workbench.models.refresh()
+    qtbot.waitUntil(lambda: problems() == [])
+
+
+def test_opening_looks_at_no_path_in_a_document(
+    workbench: Workbench, folder: Path, tmp_path: Path, qtbot: QtBot
+) -> None:
+    by_path = open_file(workbench, saved(tmp_path, "one.loop.json", flow(f"gguf:{tmp_path}/none.gguf")))
+    by_name = open_file(workbench, saved(tmp_path, "two.loop.json", flow("gguf:none")))
+    qtbot.waitUntil(lambda: len(by_name.session.problems) == 1)  # checked in this order
+    assert by_path.session.problems == []
+
+
+def test_file_runs_and_a_missing_one_offers_another_model(
+    workbench: Workbench, folder: Path, tmp_path: Path, qtbot: QtBot
+) -> None:
+    (folder / "Tiny-Chat.gguf").symlink_to(find_weights())
+    document = open_file(workbench, saved(tmp_path, "one.loop.json", flow("gguf:tiny-chat")))
+    workbench.runs.run(document)
+    qtbot.waitUntil(lambda: ended(document), timeout=60_000)
+    view_model = document.session.shown.view_model
+    assert view_model is not None
+    assert (view_model.status, view_model.cost_usd) == ("completed", 0.0)
+
+    document.session.do(SetConfig("draft", ("model",), "gguf:none"))
+    workbench.runs.run(document)
+    qtbot.waitUntil(lambda: document.session.shown.view_model is not view_model and ended(document), timeout=20_000)
+    assert document.session.shown.view_model is not None
+    assert document.session.shown.view_model.status == "failed"
+    assert "Choose a model" in {button.text() for button in document.findChildren(QPushButton)}
