@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Final
 
 from PySide6.QtCore import QObject, Qt, QUrl, Signal
@@ -52,7 +53,6 @@ class HistoryController(QObject):
         current: Returns the current document; None on the start page.
 
     Attributes:
-        panel: The list of runs.
         compare: The comparison window; None until it is first opened.
         run_menu: The runs to compare with that were offered last.
 
@@ -87,7 +87,6 @@ class HistoryController(QObject):
         self._resuming = resuming
         self._current = current
         self._answers = RemoteAnswers(window, access)
-        self.panel = RunsPanel(access, dialogs)
         self.compare: CompareWindow | None = None
         self.run_menu = QMenu(window)
         for part in (tabs, resuming, self._answers):
@@ -96,16 +95,22 @@ class HistoryController(QObject):
         self._answers.delivered.connect(lambda: notices.say("answered", answered, "info"))
         tabs.resume_wanted.connect(self.resume)
         tabs.compare_wanted.connect(self._compare_fork)
-        self.panel.open_wanted.connect(self.open_run)
-        self.panel.resume_wanted.connect(self.resume)
-        self.panel.other_history_wanted.connect(self._choose_history)
-        self.panel.compare_wanted.connect(lambda left, right: self._compare(SideContent(left), SideContent(right)))
         access.failed.connect(self._show_not_storing)
         access.opened.connect(self._start)
         if access.store is not None:
             self._start()
         elif access.failure:
             self._show_not_storing(access.failure)
+
+    @cached_property
+    def panel(self) -> RunsPanel:
+        """The list of runs."""
+        panel = RunsPanel(self.access, self._dialogs, self._window)
+        panel.open_wanted.connect(self.open_run)
+        panel.resume_wanted.connect(self.resume)
+        panel.other_history_wanted.connect(self._choose_history)
+        panel.compare_wanted.connect(lambda left, right: self._compare(SideContent(left), SideContent(right)))
+        return panel
 
     @property
     def pages(self) -> dict[str, HistoryPage]:

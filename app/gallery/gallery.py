@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QEvent, Qt, Signal, SignalInstance
-from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QBoxLayout, QFrame, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from app.gallery.diagram import DiagramPicture, make_diagram
@@ -234,6 +234,12 @@ class CardGrid(QWidget):
         """Append a card."""
         card.setParent(self)
         self._cards.append(card)
+        if self.isVisible():
+            self._arrange()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Lay out the cards that were added before."""
+        super().showEvent(event)
         self._arrange()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -531,15 +537,15 @@ class Gallery(QWidget):
         return vbox(PlainLabel("Loopwright", look="heading"), introduction, 2, buttons, model_line, spacing=1)
 
     def _lay_out(self, page: QWidget) -> None:
-        middle = QWidget()
-        hbox(STRETCH, (page, 1000), STRETCH, parent=middle)
         area = QScrollArea()
+        vbox(area, parent=self)
         area.setWidgetResizable(True)
         area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setWidget(middle)
+        middle = QWidget()
+        area.setWidget(middle)  # while it is empty: Qt would style the contents here, and again with each new parent
+        hbox(STRETCH, (page, 1000), STRETCH, parent=middle)
         self._templates.reached.connect(area.ensureWidgetVisible)
-        vbox(area, parent=self)
 
 
 def _missing_files(paths: Iterable[Path]) -> list[Path]:

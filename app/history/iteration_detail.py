@@ -416,14 +416,15 @@ class IterationDetail(QWidget):
         self._area.setWidgetResizable(True)
         self._area.setFrameShape(QFrame.Shape.NoFrame)
         self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._area.setWidget(self.node)
         self._area.setMinimumHeight(10 * UNIT)
-        self.pages.addWidget(self.text)
-        self.pages.addWidget(self._area)
         head = hbox(self.title, self.returned, (self.facts, 1), self.compare_run, spacing=2)
         middle = hbox(self.parts, (self.pages, 1), spacing=3)
         buttons = hbox(self.compare, self.fork, STRETCH, spacing=2)
         vbox(head, (middle, 1), buttons, spacing=2, margins=(3, 0, 0, 0), parent=self)
+        # From the outside in: Qt restyles a whole widget tree whenever its parent changes.
+        self.pages.addWidget(self.text)
+        self.pages.addWidget(self._area)
+        self._area.setWidget(self.node)
 
     @property
     def key(self) -> str:

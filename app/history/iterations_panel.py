@@ -359,31 +359,32 @@ class IterationsPanel(QWidget):
         self.export.setToolTip("Export the run to a file")
         ThemedIcon(self.export, "mdi6.export-variant", "dim")
         self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        # From the outside in: Qt restyles a whole widget tree whenever its parent changes.
+        page = vbox((self._scroll_area(), 1), (self.empty, 1), spacing=2, margins=(3, 1, 3, 2), parent=self)
+        page.setSizeConstraint(QVBoxLayout.SizeConstraint.SetNoConstraint)
         hbox(self.breadcrumb, (self.slider, 1), self.latest, self.export, spacing=3, parent=self._header)
         above = hbox(self.legend, (self.readout, 1), spacing=2)
-        left = QWidget(self)
+        left = QWidget()
+        self.split.addWidget(left)
         vbox(above, (self.chart, 2), (self.table, 3), self.why, spacing=1, margins=(0, 0, 3, 0), parent=left)
         self.table.setMinimumSize(56 * UNIT, 14 * UNIT)
-        self.split.addWidget(left)
         self.split.addWidget(self.detail)
         self.split.setChildrenCollapsible(False)
         self.split.setHandleWidth(1)
         for place, share in enumerate(_SHARES):
             self.split.setStretchFactor(place, share)
         self.split.setSizes([10 * share for share in _SHARES])
-        page = vbox((self._scroll_area(), 1), (self.empty, 1), spacing=2, margins=(3, 1, 3, 2), parent=self)
-        page.setSizeConstraint(QVBoxLayout.SizeConstraint.SetNoConstraint)
 
     def _scroll_area(self) -> QScrollArea:
         """Return the loop view in an area that scrolls sideways if the panel is narrow."""
         inside = QWidget()
         inside.setMinimumHeight(1)  # in a low panel its table and texts scroll instead
-        vbox(self._header, (self.split, 1), spacing=2, parent=inside)
         self.scroll_area.setFrameShape(QFrame.Shape.NoFrame)
         self.scroll_area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.scroll_area.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.scroll_area.setWidgetResizable(True)
         self.scroll_area.setWidget(inside)
+        vbox(self._header, (self.split, 1), spacing=2, parent=inside)
         return self.scroll_area
 
     def _connect(self) -> None:

@@ -18,7 +18,7 @@ from app.history.store_client import StoreClient
 from app.inspector.model_list import ModelSource
 from app.runs.run_view_model import RunViewModel, node_of
 from app.session import ReplaceDocument, Session
-from app.theme.widgets import MessageBars, discard, vbox
+from app.theme.widgets import MessageBars, vbox
 from app.window.autosave import Autosave, RecoveredDocument, remove_autosave
 from app.window.chat_panel import ChatPanel
 from app.window.log_panel import LogPanel
@@ -374,7 +374,8 @@ class DocumentPage(QWidget):
         """Delete the page and its panels, which are not its children."""
         self.is_closed = True
         for widget in (self.inspector, *self.created_panels.values(), self):
-            discard(widget)
+            widget.hide()  # without a new parent, for which Qt would restyle the whole tree
+            widget.deleteLater()
 
     def _compare_again(self) -> None:
         self.bars.drop("changed")  # shown again with a button: the run is over

@@ -28,7 +28,7 @@ class _Bar(QTabBar):
 
 
 class DocumentTabs(QTabWidget):
-    """The tabs.
+    """The tabs. They are empty until `show_start`.
 
     Signals:
         current_changed: The current tab has changed.
@@ -53,7 +53,6 @@ class DocumentTabs(QTabWidget):
         self.tabCloseRequested.connect(self._close)
         self.currentChanged.connect(lambda _place: self.current_changed.emit())
         style().changed.connect(self._dress)
-        self.show_start()
 
     @property
     def documents(self) -> list[DocumentPage]:

@@ -203,26 +203,28 @@ class MainWindow(QMainWindow):
         self._tabs = tabs
         self._inspectors = inspectors
         self._palette = QWidget()  # a placeholder until `install_palette`
+        self.middle = QSplitter(Qt.Orientation.Vertical)
+        self.sides = QSplitter(Qt.Orientation.Horizontal)
+        # From the outside in: Qt restyles a whole widget tree whenever its parent changes.
+        central = QWidget()
+        self.setCentralWidget(central)
+        vbox(run_bar, notices, (self.sides, 1), status_bar, spacing=0, parent=central)
+        for widget in (self._palette, self.middle, inspectors):
+            self.sides.addWidget(widget)
+        self.middle.addWidget(tabs)
+        self.middle.addWidget(bottom_panel)
+        tabs.show_start()
         empty = QWidget()
         empty.setProperty("panel", True)
         inspectors.addWidget(empty)
         inspectors.setProperty("panel", True)
-        self.middle = QSplitter(Qt.Orientation.Vertical)
-        self.middle.addWidget(tabs)
-        self.middle.addWidget(bottom_panel)
         self.panel_height = BottomPanelHeight(self.middle, bottom_panel)
-        self.sides = QSplitter(Qt.Orientation.Horizontal)
-        for widget in (self._palette, self.middle, inspectors):
-            self.sides.addWidget(widget)
         for splitter, stretched in ((self.middle, 0), (self.sides, 1)):
             splitter.setChildrenCollapsible(False)
             splitter.setHandleWidth(1)
             for index in range(splitter.count()):
                 splitter.setStretchFactor(index, int(index == stretched))
         self.side_widths = SidePanelWidths(self.sides)
-        central = QWidget()
-        vbox(run_bar, notices, (self.sides, 1), status_bar, spacing=0, parent=central)
-        self.setCentralWidget(central)
         self._before_palette = (run_bar, notices)
         self._after_palette = (tabs, inspectors, bottom_panel, status_bar)
 

@@ -55,8 +55,8 @@ def own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mo
 def no_collection_in_other_threads() -> Iterator[None]:
     """As in the program (`app.garbage_collector`), garbage is collected in the window's thread only."""
     gc.disable()
+    gc.collect(1)  # only now: until its teardown is over, pytest holds the fixtures of the test before
     yield
-    gc.collect(1)
     gc.enable()
 
 

@@ -1,20 +1,24 @@
-"""A closed document is freed, with everything that the window made for it."""
+"""Closed documents and windows are freed, and no widget is styled again on the way."""
 
 from __future__ import annotations
 
 import gc
 import weakref
 from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QCoreApplication, QEvent, QMargins, QObject, QPoint, QPointF
+from PySide6.QtCore import QCoreApplication, QEvent, QMargins, QObject, QPoint, QPointF, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QGraphicsItem
+from PySide6.QtWidgets import QApplication, QGraphicsItem, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.engine_thread import EngineThread
+from app.settings.preferences import Preferences
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench
-from tests.app.window.conftest import SELF_REFINE, Script, ended
+from tests.app.window.conftest import SELF_REFINE, MakeWindow, Script, end, ended
 
 IDLE_MS = 400
 """Long enough for forms that are made while nothing happens."""
@@ -85,3 +89,51 @@ def test_opening_running_and_closing_leaves_no_object(workbench: Workbench, scri
     for _ in range(4):
         after = round_trip()
     assert after - before == Counter()
+
+
+class Restyled(QObject):
+    """Counts the widgets that Qt styles again because they have another parent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.StyleChange and watched.isWidgetType():
+            self.count += watched.testAttribute(Qt.WidgetAttribute.WA_WState_Polished)
+        return False
+
+
+@pytest.fixture
+def restyled(qapp: QApplication) -> Iterator[Restyled]:
+    counter = Restyled()
+    qapp.installEventFilter(counter)
+    yield counter
+    qapp.removeEventFilter(counter)
+
+
+def test_widgets_of_a_window_are_not_styled_twice(restyled: Restyled, make_window: MakeWindow) -> None:
+    workbench = make_window()
+    assert restyled.count < len(workbench.window.findChildren(QWidget)) / 10
+
+
+def test_closing_a_document_styles_nothing(workbench: Workbench, restyled: Restyled) -> None:
+    document = opened(workbench)
+    restyled.count = 0
+    workbench.documents.drop(document)
+    collect()
+    assert restyled.count < 10
+
+
+def test_closed_window_is_freed(
+    engine_thread: EngineThread, preferences: Preferences, script: Script, tmp_path: Path, qtbot: QtBot
+) -> None:
+    def open_and_close() -> list[weakref.ref[QObject]]:
+        workbench = Workbench(engine_thread, preferences, data_folder=tmp_path / "data")
+        workbench.show()
+        parts = [workbench, workbench.gallery, workbench.history, opened(workbench)]
+        end(workbench, qtbot)
+        return [weakref.ref(part) for part in parts]
+
+    freed = open_and_close()
+    qtbot.waitUntil(lambda: collect() or all(part() is None for part in freed))
