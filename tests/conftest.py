@@ -7,12 +7,8 @@ import signal
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, settings
 
-# The time of an example depends on the load of the machine, so there is no deadline.
-settings.register_profile("loopwright", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("loopwright")
-
+from tests.examples import load_examples
 
 # A shell without job control starts background jobs with SIGINT ignored, and child processes inherit that. Tests that
 # send Ctrl+C to a child need the default.
@@ -20,10 +16,18 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    load_examples(with_slow_tests="not slow" not in config.option.markexpr)
+
+
+gc.disable()  # while tests are collected: most of what is created stays
+
+
 def pytest_collection_finish() -> None:
     """Exclude modules and collected tests, over a million objects, from every later garbage collection."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)

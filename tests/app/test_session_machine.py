@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -40,6 +38,7 @@ from engine.document.operations import (
 )
 from engine.plan.structure import analyse
 from engine.plan.validation import validate_structure
+from tests.examples import examples
 
 TYPES = st.sampled_from(["input", "output", "llm", "loop", "exit", "router", "transform", "nonsense"])
 TEXTS = st.text(max_size=8)
@@ -173,7 +172,9 @@ def test_undo_and_redo_return_the_same_documents(engine_thread: EngineThread) ->
     class Machine(SessionMachine):
         engine = engine_thread
 
-    chosen: dict[str, Any] = {"max_examples": 60, "stateful_step_count": 30, "deadline": None}
     run_state_machine_as_test(
-        Machine, settings=settings(**chosen, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+        Machine,
+        settings=examples(
+            60, stateful_step_count=30, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+        ),
     )

@@ -26,12 +26,6 @@ TERMINAL = re.compile(
 NAME = re.compile(r"[A-Z_]+| ?--[a-z-]+(=[\w:]*)?")
 """A string that is nothing but the name of a variable or an argument of a program is no text."""
 
-SOURCES = {
-    path: module
-    for path, module in sources("app", "engine").items()
-    if not path.startswith("engine/cli/") and path not in NOT_SHOWN
-}
-
 
 def _texts(module: ast.Module) -> Iterator[tuple[int, str]]:
     """All strings of a module that are not documentation."""
@@ -45,7 +39,8 @@ def _texts(module: ast.Module) -> Iterator[tuple[int, str]]:
 def test_texts_of_the_window_name_nothing_of_the_terminal():
     found = {
         f"{path}:{line}": text
-        for path, module in SOURCES.items()
+        for path, module in sources("app", "engine").items()
+        if not path.startswith("engine/cli/") and path not in NOT_SHOWN
         for line, text in _texts(module)
         if TERMINAL.search(text) and not NAME.fullmatch(text)
     }

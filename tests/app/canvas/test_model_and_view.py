@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -27,6 +27,7 @@ from app.session import Session
 from engine.document.operations import Connect, Disconnect, RenameNode, SetConfig, SetLayout, SetTitle
 from engine.plan.structure import analyse
 from tests.app.canvas.documents import refine
+from tests.examples import examples
 
 TYPES = ("input", "output", "llm", "router", "transform", "loop", "nosuch")
 ENGINE: list[EngineThread] = []
@@ -193,5 +194,5 @@ def test_canvas_matches_the_document_after_any_steps(engine: EngineThread) -> No
     checks = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
     run_state_machine_as_test(
         CanvasMachine,
-        settings=settings(max_examples=40, stateful_step_count=25, deadline=None, suppress_health_check=checks),
+        settings=examples(40, stateful_step_count=25, suppress_health_check=checks),
     )

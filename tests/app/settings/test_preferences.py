@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
@@ -26,6 +26,7 @@ from app.settings.preferences import (
 )
 from engine.nodes.node_registry import builtin_registry
 from tests.engine.semantics.documents import around, llm
+from tests.examples import examples
 
 pytestmark = pytest.mark.usefixtures("qapp")
 
@@ -271,7 +272,7 @@ def test_learned_hints_are_remembered(path: Path) -> None:
     assert Preferences(path).learned == ("tour",)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.binary(max_size=200) | st.text(max_size=200).map(lambda text: json.dumps({"version": text}).encode()))
 def test_any_preferences_file_lets_the_program_start(qapp: QApplication, path: Path, content: bytes) -> None:
     path.parent.mkdir(exist_ok=True)

@@ -38,7 +38,10 @@ from engine.document.operations import SetConfig
 from tests.app.window.conftest import SELF_REFINE, ended
 
 
-@pytest.fixture(params=[(DARK, 1.0), (LIGHT, 1.0), (LIGHT, 1.5)], ids=["dark", "light", "large"])
+@pytest.fixture(
+    params=[(DARK, 1.0), pytest.param((LIGHT, 1.0), marks=pytest.mark.slow), (LIGHT, 1.5)],
+    ids=["dark", "light", "large"],
+)
 def look(request: pytest.FixtureRequest, workbench: Workbench, qtbot: QtBot) -> Iterator[Theme]:
     theme, scale = request.param
     workbench.preferences.set(theme=theme.name)

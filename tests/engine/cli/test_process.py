@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from engine.store.sqlite.store import SqliteStore
-from tests.engine.cli.kit import PROGRAM, document, drafts, echo, environment, process, refine, write
+from tests.engine.cli.kit import PROGRAM, Program, document, drafts, echo, environment, process, refine, write
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals and terminals")
 
@@ -82,15 +82,14 @@ def test_ctrl_c_shows_the_finished_results(tmp_path: Path):
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize("command", ["run", "resume", "fork"])
 def test_signal_cancels_and_history_has_the_finished_results(
-    tmp_path: Path, command: str, sent: signal.Signals, code: int
+    program: Program, tmp_path: Path, command: str, sent: signal.Signals, code: int
 ):
     store = tmp_path / "history.sqlite3"
     arguments = slow(tmp_path, "One.")
     if command != "run":
         failing: Any = {"error": {"kind": "not_found"}}
         write(tmp_path, drafts("One.", failing), "script.json")
-        ran = process(*arguments, "--store", store, "--json")
-        run_id = json.loads(ran.stdout)["run_id"]
+        run_id = program(*arguments, "--store", store, "--json").json["run_id"]
         slow(tmp_path, "One.", *([failing] if command == "resume" else []))  # the next call never ends
         place = ["--at", "loop[1]", "--yes"] if command == "fork" else []
         arguments = ["runs", command, run_id, *place]
@@ -259,7 +258,7 @@ STEERING = "\x1b]0;owned\x07\u202etxt.exe\x9b2J\x7f"
     ],
     ids=" ".join,
 )
-def test_no_command_writes_control_characters_to_the_terminal(tmp_path: Path, command: list[str]):
+def test_no_command_writes_control_characters_to_the_terminal(program: Program, tmp_path: Path, command: list[str]):
     flow = document(
         [
             {"id": "task", "type": "input", "title": STEERING, "config": {"default": STEERING, STEERING: 1}},
@@ -270,8 +269,7 @@ def test_no_command_writes_control_characters_to_the_terminal(tmp_path: Path, co
     )
     file, script = write(tmp_path, flow), write(tmp_path, drafts(STEERING), "script.json")
     steps = {"agents": {STEERING: {"role": STEERING}}, "steps": [{"id": STEERING, "agent": STEERING}]}
-    ran = process("run", file, "--model", f"scripted:{script}", "--json")
-    run_id = json.loads(ran.stdout)["run_id"]
+    run_id = program("run", file, "--model", f"scripted:{script}", "--json").json["run_id"]
     names = {"RUN": run_id, "FILE": str(file), "YAML": str(write(tmp_path, steps, "steps.yaml"))}
     arguments = [names.get(word, str(tmp_path / "out.loop.json") if word == "OUT" else word) for word in command]
 
@@ -284,9 +282,9 @@ def test_no_command_writes_control_characters_to_the_terminal(tmp_path: Path, co
     assert shown.strip()
 
 
-def test_export_into_a_pipe_is_unchanged(tmp_path: Path):
+def test_export_into_a_pipe_is_unchanged(program: Program, tmp_path: Path):
     file, script = write(tmp_path, refine(1)), write(tmp_path, drafts(STEERING), "script.json")
-    run_id = json.loads(process("run", file, "--model", f"scripted:{script}", "--json").stdout)["run_id"]
+    run_id = program("run", file, "--model", f"scripted:{script}", "--json").json["run_id"]
 
     page = process("runs", "export", run_id, "--to", "markdown").stdout
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from engine.document.model import VERSION, Edge, Node, Workflow
@@ -14,11 +13,6 @@ NODE_FIELDS = frozenset({"id", "type", "title", "config", "enabled", "pinned"})
 EDGE_FIELDS = frozenset({"from", "to"})
 WORKFLOW_FIELDS = frozenset({"format", "version", "name", "description", "settings", "nodes", "edges", "layout"})
 NODE_TYPES = ("input", "output", "llm", "router", "transform", "loop", "exit", "not_yet_invented")
-
-
-def examples(number: int) -> settings:
-    """How many documents to try; how long that takes depends on the machine and says nothing."""
-    return settings(max_examples=number, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def _joined_pairs(text: str) -> str:

@@ -14,7 +14,8 @@ from engine.document.files import dumps, loads
 from engine.document.model import Edge, Node, Workflow
 from engine.document.operations import OperationError
 from engine.document.problems import DocumentError
-from tests.engine.document.strategies import examples, workflows
+from tests.engine.document.strategies import workflows
+from tests.examples import examples
 
 FLOW = Workflow(
     nodes=(

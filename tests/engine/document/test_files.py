@@ -15,7 +15,8 @@ from hypothesis import given
 from engine.document.files import dumps, load, save
 from engine.document.model import Workflow
 from engine.document.problems import DocumentError
-from tests.engine.document.strategies import examples, workflows
+from tests.engine.document.strategies import workflows
+from tests.examples import examples
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs a POSIX file system")
 OLD = Workflow(name="old")

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from engine.document.files import dumps, loads
 from engine.document.model import Workflow
 from engine.document.problems import DocumentError
-from tests.engine.document.strategies import examples, workflows
+from tests.engine.document.strategies import workflows
+from tests.examples import examples
 
 PARTS = ("name", "description", "settings", "nodes", "edges", "layout", "version")
 DEBRIS = (b'{"a":', b"[[[[", b'"', b",", b"1e999", b"\\ud800")

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.document.model import Node, Workflow, is_node_id, is_workflow_file, make_id, stem_of, unique_id
-from tests.engine.document.strategies import examples, ids
+from tests.engine.document.strategies import ids
+from tests.examples import examples
 
 
 @pytest.mark.parametrize(

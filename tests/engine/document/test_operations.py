@@ -33,7 +33,8 @@ from engine.document.operations import (
     SetSettings,
     SetTitle,
 )
-from tests.engine.document.strategies import configs, examples, ids, keys, texts, values, workflows
+from tests.engine.document.strategies import configs, ids, keys, texts, values, workflows
+from tests.examples import examples
 
 FLOW = Workflow(
     nodes=(

@@ -13,7 +13,8 @@ from engine.document.files import dumps, loads
 from engine.document.migrate import is_newer
 from engine.document.model import Node, Workflow
 from engine.document.problems import DocumentError, Problem
-from tests.engine.document.strategies import examples, workflows
+from tests.engine.document.strategies import workflows
+from tests.examples import examples
 
 CANONICAL = """\
 {

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from engine.document.files import RulesBrokenError, TextWriter, dumps, save
 from engine.document.model import Edge, Node, Workflow
 from engine.document.problems import faults
-from tests.engine.document.strategies import examples, texts, values, workflows
+from tests.engine.document.strategies import texts, values, workflows
+from tests.examples import examples
 
 
 class Size(IntEnum):

@@ -22,8 +22,9 @@ from engine.document.operations import (
     SetTitle,
 )
 from engine.document.undo_stack import UndoStack
-from tests.engine.document.strategies import examples, workflows
+from tests.engine.document.strategies import workflows
 from tests.engine.document.test_operations import operations
+from tests.examples import examples
 
 FLOW = Workflow(nodes=(Node(id="a", type="x", config={"p": ""}), Node(id="b", type="x")))
 

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from engine import Workflow, loads
@@ -16,6 +16,7 @@ from engine.export.langgraph_module import export_langgraph
 from engine.export.python_script import export_python
 from engine.export.python_source import docstring, literal, one_line_docstring
 from tests.engine.export.kit import module_of
+from tests.examples import examples
 
 HOSTILE = [
     '"""; import os; os.abort(); """',
@@ -113,7 +114,7 @@ def test_hostile_text_stays_text(export: Any, text: str):
 
 
 @pytest.mark.parametrize("export", [export_langgraph, export_python])
-@settings(max_examples=25)
+@examples(25)
 @given(text=st.text(min_size=1, max_size=60))
 def test_any_text_stays_text(export: Any, text: str):
     assume("{{" not in text and text.strip())

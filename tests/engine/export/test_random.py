@@ -7,13 +7,14 @@ import warnings
 from typing import Any
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 
 from engine import loads
 from engine.export.langgraph_module import export_langgraph
 from tests.engine.export.kit import Both, echo, module_of
 from tests.engine.semantics.random_workflows import good_documents
 from tests.engine.semantics.virtual_time import virtually
+from tests.examples import examples
 
 _MATTERS = (
     "is left out",
@@ -29,7 +30,7 @@ _MATTERS = (
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@examples(60)
 @given(document=good_documents())
 def test_a_random_workflow_and_its_module_agree(document: dict[str, Any]):
     workflow = loads(json.dumps(document))

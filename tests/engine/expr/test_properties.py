@@ -6,12 +6,13 @@ import contextlib
 import json
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engine.expr import ExpressionError, TemplateError, compile_expression, compile_template
 from engine.expr.functions import FUNCTIONS
 from engine.values import Value
+from tests.examples import examples
 
 JSON_VALUES: st.SearchStrategy[Value] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
@@ -118,7 +119,7 @@ def is_plain_number_or_text(value: object) -> bool:
     return isinstance(value, (int, str)) or (isinstance(value, list) and all(map(is_plain_number_or_text, value)))
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(known_to_both())
 def test_the_interpreter_of_cel_python_agrees_where_both_have_a_value(text: str) -> None:
     from celpy.adapter import CELJSONEncoder, json_to_cel

@@ -6,12 +6,13 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engine import DocumentError
 from engine.importing.reader import ImportResult
 from tests.engine.importing.samples import DEV_CYCLE, FAN_OUT, canvas, evaluated, read, rf_edge, rf_node
+from tests.examples import examples
 
 UNKNOWN = st.text(alphabet="abcdefghij", min_size=7, max_size=9).map(lambda text: f"un{text}")
 TEXTS = st.sampled_from(["some text", "{{input}}", "0.4", "12", "30s", "true", "judge"])
@@ -52,7 +53,7 @@ def silent(imported: ImportResult, place: str, names: Any) -> list[str]:
     return [name for name in names if not any(name in line for line in written)]
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(kind=st.sampled_from(KINDS), config=members(OF_CARDS), beside=members(("colour", "version", "id")))
 def test_every_member_of_a_node_is_reported(kind: str, config: dict[str, Any], beside: dict[str, Any]) -> None:
     text = canvas(
@@ -69,7 +70,7 @@ def test_every_member_of_a_node_is_reported(kind: str, config: dict[str, Any], b
     assert sorted(edges) == ["edge in -> it", "edge it -> out"]
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     step=members(OF_STEPS),
     loop=st.none() | members(OF_LOOPS),

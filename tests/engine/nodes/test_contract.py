@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_core import PydanticUndefined
 
@@ -29,6 +29,7 @@ from engine.nodes.spec import (
     TextKind,
 )
 from tests.engine.nodes.strategies import configs
+from tests.examples import examples
 
 SPECS = list(builtin_registry())
 FIELDS = [pytest.param(spec, name, id=f"{spec.type}.{name}") for spec in SPECS for name in spec.config.model_fields]
@@ -143,7 +144,7 @@ def test_on_error_branch_adds_an_error_port(spec: AnySpec) -> None:
 
 
 @every_type
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(data=st.data())
 def test_no_function_of_a_type_raises_for_valid_settings(spec: AnySpec, data: st.DataObject) -> None:
     config = data.draw(configs(spec))
@@ -160,7 +161,7 @@ def test_no_function_of_a_type_raises_for_valid_settings(spec: AnySpec, data: st
 
 
 @every_type
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(data=st.data())
 def test_settings_without_problems_can_be_prepared_and_have_unique_port_names(
     spec: AnySpec, data: st.DataObject
@@ -175,7 +176,7 @@ def test_settings_without_problems_can_be_prepared_and_have_unique_port_names(
 
 
 @every_type
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(data=st.data())
 def test_an_invalid_text_is_a_problem_of_its_field(spec: AnySpec, data: st.DataObject) -> None:
     config = data.draw(configs(spec))

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engine import Workflow, validate
 from engine.plan.structure import analyse
 from tests.engine.plan.documents import CLOSE, LOOPED, OPEN, STEP, document, looped, of_json
+from tests.examples import examples
 
 IN_A_ROW = (
     "text.value -> one.input",
@@ -166,7 +167,7 @@ def _write(
     return f"{exit_id}.output"
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(nests, st.randoms(use_true_random=False), st.floats(0, 1))
 def test_any_nested_loops_are_paired(nest: Nest, random: Any, named: float) -> None:
     nodes: list[dict[str, Any]] = [{"id": "text", "type": "input"}, {"id": "out", "type": "output"}]

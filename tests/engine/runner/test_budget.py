@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.models.protocol import LongPrice, Message, Price, Request, ToolCall, ToolDefinition, Usage, with_instruction
 from engine.runner.budget import Budget, BudgetError, Estimate, estimate, reply_tokens, text_tokens
 from engine.values import immutable
+from tests.examples import examples
 
 DOLLAR = Estimate(1.0, 10)
 
@@ -334,7 +335,7 @@ calls = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(calls, st.integers(0, 120), st.integers(0, 80))
 def test_parallel_calls_never_exceed_a_budget(
     made: list[tuple[int, int, float, int]], run_limit: int, loop_limit: int

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import HealthCheck, event, given
 from hypothesis import strategies as st
 
 from engine import DocumentError, InputError, Problem, Workflow, loads, start, validate
@@ -18,6 +18,7 @@ from tests.engine.semantics.kit import begin, finish, options
 from tests.engine.semantics.models import Call, FakeModels, FunctionModel, Said, verdict
 from tests.engine.semantics.random_workflows import broken_documents, good_documents
 from tests.engine.semantics.virtual_time import virtually
+from tests.examples import examples
 
 _REPLIES: list[Said] = [
     "a text",
@@ -37,10 +38,8 @@ _REPLIES: list[Said] = [
     ModelError(ModelErrorKind.SERVER, "The server is overloaded.", "Wait."),
     ModelError(ModelErrorKind.AUTHENTICATION, "The key is wrong.", "Check the key."),
 ]
-PERMITTED = settings(
-    max_examples=100,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+PERMITTED = examples(
+    100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 )
 
 

@@ -6,7 +6,7 @@ import asyncio
 import re
 from typing import Any
 
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from engine import Workflow
@@ -14,6 +14,7 @@ from tests.engine.semantics.documents import Part, around, llm, rules, transform
 from tests.engine.semantics.kit import begin, finish
 from tests.engine.semantics.models import by_node
 from tests.engine.semantics.reference import Case, Outcome, interpret
+from tests.examples import examples
 
 _MOST = 6
 _TEXT = st.text(alphabet="ab!é𝄞{} \n", max_size=6)
@@ -99,7 +100,7 @@ async def _played(case: Case, text: str) -> Outcome:
     )
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(case=_cases(), text=_TEXT)
 def test_the_engine_and_the_reference_interpreter_agree(case: Case, text: str) -> None:
     expected = interpret(case, text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import count
 
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from engine.events import LoopIterationStarted
@@ -12,6 +12,7 @@ from tests.engine.semantics.documents import Part, each, entry, flow, formula, g
 from tests.engine.semantics.kit import begin, finish
 from tests.engine.semantics.reference_items import Each, Failed, Mark, Refuse, Repeat, Step, interpret
 from tests.engine.semantics.virtual_time import virtually
+from tests.examples import examples
 
 _PLAIN = st.one_of(st.builds(Mark, st.sampled_from("ab")), st.builds(Refuse, st.sampled_from("abc")))
 
@@ -68,7 +69,7 @@ class _Drawn:
         self.edges.append(f"{source} -> {part.id}.{port}")
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(steps=_STEPS)
 def test_the_engine_and_the_reference_interpreter_agree_on_items(steps: tuple[Step, ...]) -> None:
     drawn = _Drawn()

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from engine import events
@@ -45,13 +45,14 @@ from tests.engine.store.run_samples import (
     write_all,
 )
 from tests.engine.store.strategies import REPLIES, logs
+from tests.examples import examples
 
 _NUMBERS = itertools.count()
 """Numbers of runs, so that each example has a run id of its own."""
 
 # All examples go into one store, one after the other, each as a run of its own; every store takes its own examples.
 _FINE = (HealthCheck.function_scoped_fixture, HealthCheck.differing_executors, HealthCheck.too_slow)
-_ONE_STORE = settings(suppress_health_check=_FINE, max_examples=25)
+_ONE_STORE = examples(25, suppress_health_check=_FINE)
 
 
 class StoreConformance:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -18,6 +18,7 @@ from engine.tools.file_tools import ReadFileParameters, WriteFileParameters, rea
 from engine.tools.sandbox import MAX_FILE_BYTES, explain_os_errors, open_folder, open_regular_file, quoted, split_path
 from engine.tools.tool import ToolContext, ToolError
 from engine.values import Value
+from tests.examples import examples
 
 
 @pytest.fixture(params=["descriptors", "resolved paths"])
@@ -238,7 +239,7 @@ def test_pipe_swapped_in_after_the_check_is_refused(tmp_path: Path, monkeypatch:
         open_regular_file(parent, "pipe", os.O_RDONLY)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@examples(150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     path=st.one_of(
         st.text(min_size=1, max_size=40),

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -19,6 +19,7 @@ from engine.tools.web_connection import Network, resolve
 from engine.tools.web_tools import HttpGetParameters, fetch, http_get
 from engine.values import Value
 from tests.engine.tools.web_server import WebServer, serving, unused_port
+from tests.examples import examples
 
 ANYWHERE = ToolContext(allow_private_addresses=True)
 
@@ -367,7 +368,7 @@ async def test_environment_proxy_is_not_used(web: WebServer, monkeypatch: pytest
     assert (await get(web.url("/text")))["status"] == 200
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.text(min_size=1, max_size=60).map("http://".__add__) | st.text(min_size=1, max_size=60))
 @example("http://\u2488/")
 async def test_any_address_raises_only_tool_errors(url: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -23,6 +23,7 @@ from engine.tools.mcp_tools import (
     write_listings,
 )
 from engine.tools.registry import set_tools
+from tests.examples import examples
 
 LOOP = {"$defs": {"A": {"anyOf": [{"$ref": "#/$defs/A"}]}}, "properties": {"a": {"$ref": "#/$defs/A"}}}
 
@@ -102,7 +103,7 @@ declared = st.dictionaries(keywords, json_values, max_size=4) | json_values
 
 
 @given(st.dictionaries(st.text(max_size=6), declared, max_size=4))
-@settings(deadline=None, max_examples=75)
+@examples(75)
 def test_hostile_schema_does_no_harm(properties: dict[str, Any]) -> None:
     _has_ports_and_facts({"properties": properties, "required": list(properties)})
 
