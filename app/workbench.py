@@ -142,6 +142,7 @@ class Workbench(QObject):
 
         models = AvailableModels(self.preferences, self.engine, self.window)
         models.setup_requested.connect(self.commands.open_settings)
+        models.download_requested.connect(self._show_download)
         return models
 
     @cached_property
@@ -556,7 +557,7 @@ class Workbench(QObject):
             case Fix.CHOOSE_MODEL | Fix.INSTALL:
                 document.choose_model()
             case Fix.GET_MODEL:
-                self._download_model(document)
+                self._show_download(None, subject, lambda _model: self._run_if_open(document))
             case _:
                 self._allow_and_run(document)
 
@@ -571,13 +572,24 @@ class Workbench(QObject):
         else:
             self.runs.run_with(document)
 
-    def _download_model(self, document: DocumentPage) -> None:
-        """Offer the download of the demo model, and run the document once it is there."""
+    def _show_download(
+        self,
+        use: Callable[[str], object] | None,
+        name: str = "",
+        then: Callable[[str], object] | None = None,
+    ) -> None:
+        """Show the dialog that downloads models; see `ModelDownloadDialog.show_for`."""
         from app.settings.model_download import ModelDownloadDialog
 
-        dialog = ModelDownloadDialog(self.engine, self.window)
-        dialog.downloaded.connect(lambda: self.runs.run(document))
-        dialog.open()
+        dialog = self.window.findChild(ModelDownloadDialog)
+        if dialog is None or not dialog.isVisible():
+            dialog = ModelDownloadDialog(self.engine, self.preferences, self.window)
+            dialog.downloaded.connect(lambda _model: self.models.refresh())
+        dialog.show_for(use, name, then)
+
+    def _run_if_open(self, document: DocumentPage) -> None:
+        if not document.is_closed:
+            self.runs.run(document)
 
     def _show_chat(self, document: DocumentPage) -> None:
         if not document.show_chat():

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QPushButton,
     QWidget,
 )
+from shiboken6 import isValid
 
 from app.theme.style import ThemedIcon, set_style_properties, style
 from app.theme.tokens import FONT_SIZE_SMALL
@@ -69,6 +70,8 @@ class ModelSource(QObject):
     Signals:
         changed: `groups` returns other models.
         setup_requested: The user wants to set up models.
+        download_requested: The user wants to download a model that runs on this computer; the function that uses it
+            once it is there, or None to make it the default model.
 
     Attributes:
         can_search: Whether the user has yet to allow a search for servers on this computer.
@@ -78,6 +81,7 @@ class ModelSource(QObject):
 
     changed = Signal()
     setup_requested = Signal()
+    download_requested = Signal(object)
 
     def __init__(self, names: Sequence[str] = (), parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -137,9 +141,10 @@ class ModelList(QDialog):
         self.search.setToolTip(plain_tool_tip("You can turn this off under Settings › Models."))
         text = "Asks Ollama, LM Studio and llama.cpp on this computer for their models. Nothing else is sent."
         self.note = PlainLabel(text, self, look="dim small", wrap=True)
+        self.get = self._button("Get a local model…", "mdi6.download-outline", self._get_model)
         self.setup = self._button("Set up models…", "mdi6.cog-outline", self._set_up)
         self.setup.setVisible(with_setup)
-        footer = vbox(self.search, hbox(self.note, margins=(1, 0, 1, 1)), self.setup, spacing=1)
+        footer = vbox(self.search, hbox(self.note, margins=(1, 0, 1, 1)), self.get, self.setup, spacing=1)
         vbox(self.filter, (self.list, 1), footer, spacing=2, margins=2, parent=self)
         source.changed.connect(self._update)
         style().changed.connect(self._update)
@@ -238,6 +243,14 @@ class ModelList(QDialog):
         name: str | None = item.data(Qt.ItemDataRole.UserRole)
         if name:
             self.close()
+            self._chosen(name)
+
+    def _get_model(self) -> None:
+        self.close()
+        self._source.download_requested.emit(self._use_if_open)
+
+    def _use_if_open(self, name: str) -> None:
+        if isValid(self):  # the field may have been closed meanwhile
             self._chosen(name)
 
     def _set_up(self) -> None:

@@ -1,81 +1,360 @@
-"""Dialog that downloads the weights of the built-in demo model."""
+"""Dialog *Get a local model*: downloads a model that runs on this computer, and lets the user choose it."""
 
 from __future__ import annotations
 
 import asyncio
-import threading
-from functools import partial
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QDialog, QProgressBar, QVBoxLayout, QWidget
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtWidgets import QDialog, QHeaderView, QTableWidget, QTableWidgetItem, QWidget
 
 from app.engine_thread import EngineThread
-from app.settings.settings_widgets import StatusLabel, make_button, run_in_engine
-from app.theme.style import style
+from app.settings.key_dialog import KeyDialog
+from app.settings.preferences import Preferences
+from app.settings.settings_widgets import StatusLabel, line_field, make_button, run_in_engine
+from app.theme.style import icon, style
 from app.theme.tokens import UNIT
-from app.theme.widgets import STRETCH, PlainLabel, hbox
-from engine.errors import EngineError
-from engine.models.demo_weights import FILE_BYTES, download_weights
+from app.theme.widgets import STRETCH, PlainLabel, ProgressBar, hbox, make_read_only, plain_tool_tip, vbox
+from engine.errors import EngineError, Fix
+from engine.formatting import format_bytes
+from engine.models.file_download import Progress, discard_partial, partial_size
+from engine.models.model_hub import CATALOG, DEMO, CatalogModel, ModelFile, find_model_file, get_model_file
+from engine.models.model_hub import machine_memory as memory_of_machine
+from engine.models.protocol import EMBEDDED_MODEL
 
-WIDTH = 460
-TITLE = "Download the demo model"
-_ABOUT = (
-    "SmolLM2-135M is a tiny model that runs on this computer, without a key and for free. It is good for trying the "
-    f"program, not for good answers. The download has {FILE_BYTES // 10**6} MB; the license is Apache 2.0."
-)
+WIDTH: Final = 640
+ROW_HEIGHT: Final = 28
+ICON_SIDE: Final = 16
+TITLE: Final = "Get a local model"
+_ABOUT: Final = "These models run on this computer, without a key and for free. Larger ones answer better, but slower."
+_HEADS: Final = ("Model", "Size", "Download", "Memory", "License")
+_BAR_STEPS: Final = 1000
+_UPDATE_MS: Final = 100
+ITEM_INDENT: Final = 11
+"""Indent of the cells' texts, applied to the headers too."""
+
+
+class _Transfer:
+    """A download in the engine's thread. The window reads its progress, and can pause it."""
+
+    def __init__(self, engine: EngineThread, model: ModelFile | str) -> None:
+        self._engine = engine
+        self._model = model
+        self._task: asyncio.Task[object] | None = None
+        self.is_pausing = False
+        self.progress: Progress | None = None
+
+    async def run(self) -> tuple[ModelFile, Path | None]:
+        """Return the model and its file; None for the file if it was paused."""
+        self._task = asyncio.current_task()
+        model = self._model
+        if isinstance(model, str):
+            model = await find_model_file(model, self._engine.models.keys)
+        try:
+            return model, await get_model_file(model, self._note)
+        except asyncio.CancelledError:
+            if not self.is_pausing:
+                raise
+            return model, None
+
+    def pause(self) -> None:
+        """End the download; what has arrived stays."""
+        self.is_pausing = True
+        self._engine.call(self._cancel)
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def _note(self, progress: Progress) -> None:
+        self.progress = progress
 
 
 class ModelDownloadDialog(QDialog):
-    """The dialog. Nothing is downloaded before the user clicks the button.
+    """The dialog. Nothing is downloaded before the user clicks the button. Closing it pauses a download.
+
+    Args:
+        preferences: Has the default model.
 
     Signals:
-        downloaded: The model can be used.
+        downloaded: A model can be used; its name in workflows.
     """
 
-    downloaded = Signal()
-    _progressed = Signal(int)
+    downloaded = Signal(str)
 
-    def __init__(self, engine: EngineThread, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        engine: EngineThread,
+        preferences: Preferences,
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(parent)
         self._engine = engine
-        self._canceled = threading.Event()
+        self._preferences = preferences
+        self._use_model: Callable[[str], object] | None = None
+        self._then: Callable[[str], object] | None = None
+        self._transfer: _Transfer | None = None
+        self._looked_up: ModelFile | None = None
+        self._memory = memory_of_machine()
+        self._fix = ""
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(TITLE)
         self.setMinimumWidth(round(WIDTH * style().scale))
-        self.bar = QProgressBar(maximum=FILE_BYTES, textVisible=False)
+        self.table = _table()
+        self.table.itemSelectionChanged.connect(self._select_row)
+        self.other = line_field("Another model", "OWNER/REPOSITORY/FILE.gguf on Hugging Face, or an https address")
+        self.other.textEdited.connect(self._type)
+        self.about = StatusLabel()
+        self.bar = ProgressBar(maximum=_BAR_STEPS, textVisible=False)
         self.bar.setAccessibleName("Progress of the download")
-        self.bar.hide()
-        self.error = StatusLabel()
-        self.download = make_button("Download", self._start, primary=True)
-        self.download.setDefault(True)
-        self.cancel = make_button("Cancel", self.reject)
-        self._progressed.connect(self.bar.setValue)
-        self.finished.connect(self._canceled.set)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(6 * UNIT, 5 * UNIT, 6 * UNIT, 5 * UNIT)
-        layout.setSpacing(3 * UNIT)
-        for widget in (PlainLabel(TITLE, look="title"), PlainLabel(_ABOUT, wrap=True), self.bar, self.error):
-            layout.addWidget(widget)
-        layout.addLayout(hbox(STRETCH, self.cancel, self.download, spacing=2))
+        self.status = StatusLabel()
+        self.add_key = make_button("Add key…", self._add_key)
+        self.discard = make_button("Delete partial download", self._discard)
+        self.start = make_button("Download", self._press, primary=True)
+        self.start.setDefault(True)
+        self.close_button = make_button("Close", self.close)
+        for widget in (self.bar, self.status):
+            _keep_space(widget)
+        self._timer = QTimer(self, interval=_UPDATE_MS)
+        self._timer.timeout.connect(self._show_progress)
+        self.finished.connect(self._pause)
+        self._lay_out()
+        style().changed.connect(self._draw)
+        self._draw()
+        self.table.selectRow(1)  # after the demo model
 
-    def _start(self) -> None:
-        self.download.setEnabled(False)
-        self.error.say("", "bad")
-        self.bar.setValue(0)
-        self.bar.show()
-        work = partial(download_weights, self._note_progress, self._canceled)
-        run_in_engine(self, self._engine, asyncio.to_thread(work), lambda _file: self._finish(), self._fail)
+    @property
+    def is_running(self) -> bool:
+        """Whether a model is being downloaded."""
+        return self._transfer is not None
 
-    def _note_progress(self, size: int) -> None:
-        """Report the size of the file so far; in a thread."""
-        if not self._canceled.is_set():
-            self._progressed.emit(size)
+    @property
+    def chosen(self) -> CatalogModel | ModelFile | None:
+        """The model that the user selected, or typed and looked up."""
+        row = self.table.currentRow()
+        return CATALOG[row] if row >= 0 else self._looked_up
 
-    def _finish(self) -> None:
-        self.downloaded.emit()
-        self.accept()
+    def show_for(
+        self, use: Callable[[str], object] | None, name: str = "", then: Callable[[str], object] | None = None
+    ) -> None:
+        """Show the dialog and bring it to the front.
+
+        Args:
+            use: Uses the model that the user chooses; None makes it the default model.
+            name: The model of the catalog to select; empty for no change. A running download stays selected.
+            then: Called with the name of a model in workflows when it was downloaded.
+        """
+        self._use_model, self._then = use, then
+        names = [model.name for model in CATALOG]
+        if name in names and not self.is_running:
+            self.table.selectRow(names.index(name))
+        self.show()
+        self.raise_()
+        self.activateWindow()
+        self._update()
+
+    def _lay_out(self) -> None:
+        other_label = PlainLabel("Another model")
+        other_label.setBuddy(self.other)
+        memory = f" This computer has {format_bytes(self._memory)} of memory." if self._memory is not None else ""
+        self._layout = vbox(
+            PlainLabel(TITLE, look="title"),
+            PlainLabel(_ABOUT + memory, wrap=True),
+            self.table,
+            hbox(other_label, (self.other, 1), spacing=3),
+            self.about,
+            self.bar,
+            hbox((self.status, 1), self.add_key, spacing=2),
+            hbox(self.discard, STRETCH, self.close_button, self.start, spacing=2),
+            spacing=3,
+            margins=(6, 5, 6, 5),
+            parent=self,
+        )
+
+    def _draw(self) -> None:
+        """Fill the table with the current theme and text size."""
+        theme, scale = style().theme, style().scale
+        for row, model in enumerate(CATALOG):
+            picture = ("mdi6.check", theme.good) if model.is_downloaded else ("mdi6.download-outline", theme.dim)
+            texts = (model.title, model.category, format_bytes(model.size), format_bytes(model.memory), model.license)
+            for column, text in enumerate(texts):
+                item = QTableWidgetItem(text) if column else QTableWidgetItem(icon(*picture), text)
+                item.setToolTip(plain_tool_tip(text if column else f"{model.about}."))
+                self.table.setItem(row, column, item)
+        for label in (self.about, self.status):
+            label.setMinimumHeight(2 * label.fontMetrics().lineSpacing())
+        side, height = round(ICON_SIDE * scale), round(ROW_HEIGHT * scale)
+        self.table.setIconSize(QSize(side, side))
+        self.table.verticalHeader().setDefaultSectionSize(height)
+        self.table.setFixedHeight(self.table.horizontalHeader().sizeHint().height() + height * len(CATALOG) + UNIT)
+
+    def _select_row(self) -> None:
+        if self.table.currentRow() >= 0:
+            self.other.clear()
+            self._clear_status()
+
+    def _type(self, text: str) -> None:
+        if text.strip():
+            self.table.clearSelection()
+            self.table.setCurrentCell(-1, -1)
+        self._looked_up = None
+        self._clear_status()
+
+    def _update(self) -> None:
+        """Show what can be done with the chosen model."""
+        chosen, is_running = self.chosen, self.is_running
+        partial = 0 if chosen is None else partial_size(chosen.target)
+        is_too_large = self._memory is not None and chosen is not None and chosen.memory > self._memory
+        warning = "It needs more memory than this computer has. " if is_too_large else ""
+        self.about.say(warning + _description(chosen), "warning" if is_too_large else "")
+        self.add_key.setVisible(self._fix.startswith(Fix.ADD_KEY))
+        self.bar.setVisible(is_running or bool(partial))
+        self.discard.setVisible(bool(partial) and not is_running)
+        for widget in (self.table, self.other):
+            widget.setEnabled(not is_running)
+        self.start.setText(self._action(chosen, partial))
+        is_default = chosen is not None and self._preferences.values.default_model == chosen.model
+        is_done = chosen is not None and chosen.is_downloaded and self._use_model is None and is_default
+        self.start.setEnabled(not is_done and (chosen is not None or bool(self.other.text().strip())))
+        if partial and chosen is not None and not is_running:
+            self.bar.setValue(partial * _BAR_STEPS // max(chosen.size, 1))
+            if not self.status.text():
+                self.status.say(f"Paused: {Progress(partial, chosen.size).text}")
+        self._grow()
+
+    def _grow(self) -> None:
+        """Make room for what wraps into more lines."""
+        self._layout.activate()
+        self.resize(self.width(), max(self.height(), self._layout.totalHeightForWidth(self.width())))
+
+    def _action(self, chosen: CatalogModel | ModelFile | None, partial: int) -> str:
+        if self.is_running:
+            return "Pause" if chosen is None or chosen.model != EMBEDDED_MODEL else "Cancel"
+        if chosen is None:
+            return "Look up"
+        if chosen.is_downloaded:
+            return "Use as default model" if self._use_model is None else "Use this model"
+        return "Resume" if partial else "Download"
+
+    def _press(self) -> None:
+        chosen = self.chosen
+        if self.is_running:
+            self._pause()
+        elif chosen is None:
+            self._look_up()
+        elif chosen.is_downloaded:
+            self._use(chosen.model)
+        else:
+            self._download(chosen)
+
+    def _look_up(self) -> None:
+        self.start.setEnabled(False)
+        self.status.say("Looking up size and address…")
+        work = find_model_file(self.other.text(), self._engine.models.keys)
+        run_in_engine(self, self._engine, work, self._show_looked_up, self._fail)
+
+    def _show_looked_up(self, model: ModelFile) -> None:
+        self._looked_up = model
+        self._clear_status()
+
+    def _download(self, chosen: CatalogModel | ModelFile) -> None:
+        transfer = self._transfer = _Transfer(self._engine, chosen.name if isinstance(chosen, CatalogModel) else chosen)
+        self._clear_status()
+        self.status.say("Connecting…")
+        run_in_engine(self, self._engine, transfer.run(), self._finish, self._fail)
+        self._timer.start()
+        self._update()
+
+    def _pause(self) -> None:
+        if self._transfer is not None:
+            self._transfer.pause()
+            self.start.setEnabled(False)
+
+    def _show_progress(self) -> None:
+        progress = self._transfer.progress if self._transfer is not None else None
+        if progress is not None:
+            self.bar.setValue(progress.done * _BAR_STEPS // max(progress.size, 1))
+            self.status.say(progress.text)
+
+    def _finish(self, result: tuple[ModelFile, Path | None]) -> None:
+        model, file = result
+        self._end_transfer()
+        self.status.say("" if file is None else f"✓ {model.title} is ready.", "good")
+        self._draw()
+        self._update()
+        if file is not None:
+            self.downloaded.emit(model.model)
+            if self._then is not None:
+                self._then(model.model)
 
     def _fail(self, error: EngineError) -> None:
-        self.bar.hide()
-        self.download.setEnabled(True)
-        self.error.say(str(error), "bad")
+        self._end_transfer()
+        self.status.say(str(error), "bad")
+        self._fix = error.fix
+        self._update()
+
+    def _end_transfer(self) -> None:
+        self._transfer = None
+        self._timer.stop()
+
+    def _add_key(self) -> None:
+        dialog = KeyDialog(self._engine, self._fix.partition(":")[2], self)
+        dialog.key_saved.connect(self._clear_status)
+        dialog.open()
+
+    def _clear_status(self) -> None:
+        self._fix = ""
+        self.status.say("")
+        self._update()
+
+    def _discard(self) -> None:
+        chosen = self.chosen
+        assert chosen is not None
+        try:
+            discard_partial(chosen.target)
+        except EngineError as error:
+            self._fail(error)
+        else:
+            self._clear_status()
+
+    def _use(self, model: str) -> None:
+        if self._use_model is None:
+            self._preferences.set(default_model=model)
+            self._preferences.remember_model(model)
+            self.status.say("✓ It is the default model.", "good")
+            self._update()
+        else:
+            self._use_model(model)
+            self.close()
+
+
+def _keep_space(widget: QWidget) -> None:
+    """Leave the space of a widget empty while it is hidden, so that nothing moves."""
+    policy = widget.sizePolicy()
+    policy.setRetainSizeWhenHidden(True)
+    widget.setSizePolicy(policy)
+
+
+def _description(chosen: CatalogModel | ModelFile | None) -> str:
+    if chosen is None:
+        return "Any language model in a single GGUF file."
+    if isinstance(chosen, ModelFile):
+        return f"{chosen.title}: {format_bytes(chosen.size)}. Its license is on the page of its maker."
+    if chosen.name == DEMO:
+        return f"{chosen.about}."
+    return f"{chosen.about}. From {chosen.file.rpartition('/')[0]} on Hugging Face."
+
+
+def _table() -> QTableWidget:
+    table = QTableWidget(len(CATALOG), len(_HEADS))
+    table.setHorizontalHeaderLabels(list(_HEADS))
+    table.setAccessibleName("Models")
+    make_read_only(table)
+    header = table.horizontalHeader()
+    header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+    header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+    header.setStyleSheet(f"QHeaderView::section {{ padding-left: {ITEM_INDENT}px; }}")
+    header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+    return table

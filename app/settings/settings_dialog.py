@@ -405,6 +405,7 @@ class SettingsDialog(QDialog):
         apply_appearance(preferences)
         resize_on_screen(self, SIZE)
         self.default_model = DefaultModelChooser(preferences, models)
+        self.get_model = make_button("Get a local model…", lambda: models.download_requested.emit(None))
         self.providers = ProvidersSection(preferences, engine)
         self.servers = ServersSection(preferences, engine)
         self.forms: dict[str, PreferencesForm] = {}
@@ -475,12 +476,19 @@ class SettingsDialog(QDialog):
         ]
 
     def _models_page(self) -> QWidget:
+        local_models = QWidget()
+        hbox(self.get_model, STRETCH, parent=local_models)
         return _page(
             "Models",
             SettingsSection(
                 "Default model",
                 "Used by model nodes if neither the node nor its workflow specifies a model.",
                 self.default_model,
+            ),
+            SettingsSection(
+                "Local models",
+                "Models that run on this computer, without a key and for free.",
+                local_models,
             ),
             SettingsSection(
                 "Providers",

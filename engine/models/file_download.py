@@ -141,8 +141,9 @@ class Progress:
         if self.stage == "waiting":
             parts.append("connection lost, trying again…")
         elif self.bytes_per_s:
-            seconds = max(self.size - self.done, 0) / self.bytes_per_s
-            parts += [f"{format_bytes(self.bytes_per_s)}/s", f"{format_duration(seconds)} left"]
+            seconds = round(max(self.size - self.done, 0) / self.bytes_per_s)
+            left = f"{seconds} s" if seconds < 60 else format_duration(seconds)
+            parts += [f"{format_bytes(self.bytes_per_s)}/s", f"{left} left"]
         return " · ".join(parts)
 
 
@@ -474,13 +475,14 @@ def _certificates() -> ssl.SSLContext:
 
 
 async def _client(source: Source) -> httpx.AsyncClient:
+    certificates = await asyncio.to_thread(_certificates)  # which imports httpx, and takes a moment
     import httpx
 
     timeout = httpx.Timeout(_READ_S, connect=_CONNECT_S)
     # The content must arrive unchanged, or ranges and size would be those of its compressed form.
     headers = {"User-Agent": "loopwright", "Accept-Encoding": "identity"}
     try:
-        return httpx.AsyncClient(timeout=timeout, headers=headers, verify=await asyncio.to_thread(_certificates))
+        return httpx.AsyncClient(timeout=timeout, headers=headers, verify=certificates)
     except (ImportError, ValueError, httpx.InvalidURL) as error:
         message = f"{source.host} cannot be reached: the proxy that the environment names cannot be used."
         raise ModelError(ModelErrorKind.CONNECTION, message, "Use the address of an http proxy.") from error

@@ -1,7 +1,7 @@
 """Models to download: a short catalog, and any other GGUF file of the model hub or of a server.
 
-A downloaded model is a file in `models_folder`, and its name in workflows is `gguf:PATH`. The built-in demo model is in
-the catalog too, although it comes from a package index. Nothing is downloaded unasked.
+A downloaded model is a file in `models_folder`, whose name in workflows is the same on every machine. The built-in demo
+model is in the catalog too, although it comes from a package index. Nothing is downloaded unasked.
 
 The hub is Hugging Face, or the one that HF_ENDPOINT names. Files that not everybody may download need an access token:
 HF_TOKEN, or the key that the user has stored for the hub's host.
@@ -75,6 +75,11 @@ class CatalogModel:
         return models_folder() / self.file.rpartition("/")[2]
 
     @property
+    def model(self) -> str:
+        """Its name in workflows, once it is downloaded."""
+        return EMBEDDED_MODEL if self.name == DEMO else _model_name(self.target)
+
+    @property
     def is_downloaded(self) -> bool:
         """Whether it is on this machine."""
         if self.name != DEMO:
@@ -143,7 +148,12 @@ class ModelFile:
     @property
     def model(self) -> str:
         """Its name in workflows, once it is downloaded."""
-        return EMBEDDED_MODEL if self.source is None else f"gguf:{self.target}"
+        return _model_name(self.target) if self.entry is None else self.entry.model
+
+    @property
+    def is_downloaded(self) -> bool:
+        """Whether it is on this machine."""
+        return self.target.is_file() if self.entry is None else self.entry.is_downloaded
 
     @property
     def memory(self) -> int:
@@ -280,6 +290,10 @@ def _source(address: str, hub: str, keys: Keys, environment: Mapping[str, str]) 
     is_hub = origin == host_of(hub)
     token = (environment.get(TOKEN_VARIABLE, "").strip() if is_hub else "") or keys.get_for_host(origin.name) or ""
     return Source(address, token, address.partition("/resolve/")[0] if is_hub else "")
+
+
+def _model_name(file: Path) -> str:
+    return f"gguf:{file.stem.lower()}"
 
 
 def _refused(message: str, remedy: str) -> ModelError:

@@ -170,10 +170,10 @@ def test_every_control_of_the_list_is_reached_by_tab(open_field: OpenField) -> N
     combo.showPopup()
     opened = combo.list
     reached = set()
-    for _ in range(4):
+    for _ in range(5):
         QTest.keyClick(QApplication.focusWidget(), Key.Key_Tab)
         reached.add(QApplication.focusWidget())
-    assert {opened.filter, opened.search, opened.setup} <= reached
+    assert {opened.filter, opened.search, opened.get, opened.setup} <= reached
 
 
 def test_typed_text_is_completed_anywhere_in_a_name(open_field: OpenField, qtbot: QtBot) -> None:

@@ -163,6 +163,10 @@ def model_list(workbench: Workbench, _document: DocumentPage, _qtbot: QtBot) -> 
     ModelList(ModelSource(["openai/gpt-4o-mini"]), lambda _name: None, workbench.window).show()
 
 
+def download(workbench: Workbench, _document: DocumentPage, _qtbot: QtBot) -> None:
+    ModelDownloadDialog(workbench.engine, workbench.preferences, workbench.window).show_for(None)
+
+
 OPENERS: dict[str, tuple[type[QDialog], Opener]] = {
     **{
         f"settings, {page}": (QDialog, settings_page(page))
@@ -182,7 +186,7 @@ OPENERS: dict[str, tuple[type[QDialog], Opener]] = {
     "permissions": (PermissionDialog, permission),
     "question of another program's run": (AnswerDialog, question_of_a_run),
     "API key": (KeyDialog, key),
-    "download": (ModelDownloadDialog, lambda workbench, *_: ModelDownloadDialog(workbench.engine).show()),
+    "download": (ModelDownloadDialog, download),
     "models": (ModelList, model_list),
     "pin": (PinDialog, lambda workbench, document, _: PinDialog(document.session, "draft", workbench.window).show()),
     "prompt": (PromptWindow, lambda workbench, *_: PromptWindow("Prompt", TextKind.TEMPLATE, workbench.window).show()),

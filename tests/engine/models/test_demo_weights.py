@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import engine.models.embedded  # noqa: F401 - before a test changes the checksum, which it takes over
 from engine.models import demo_weights
 from engine.models.demo_weights import download_weights, find_weights
 from engine.models.file_download import lock_download

@@ -1,0 +1,207 @@
+"""*Get a local model*: download from a loopback hub, pause, resume, refusals, and choosing the model."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QWidget
+from pytestqt.qtbot import QtBot
+from shiboken6 import isValid
+
+from app.engine_thread import EngineThread
+from app.inspector.model_list import ModelList, ModelSource
+from app.settings import model_download
+from app.settings.key_dialog import KeyDialog
+from app.settings.model_download import ModelDownloadDialog
+from app.settings.preferences import Preferences
+from app.settings.settings_dialog import SettingsDialog
+from engine.models import file_download
+from engine.models.gguf_files import models_folder
+from engine.models.model_hub import CATALOG, DEMO
+from engine.models.protocol import EMBEDDED_MODEL
+from tests.app.settings.conftest import MemoryKeyring
+from tests.engine.models.loopback_hub import Answer, LoopbackHub
+
+CONTENT = b"GGUF" + random.Random(1).randbytes(2_000_000)
+NAMES = [model.name for model in CATALOG]
+LEFT = Qt.MouseButton.LeftButton
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ring: MemoryKeyring) -> Iterator[LoopbackHub]:
+    monkeypatch.setenv("LOOPWRIGHT_MODELS_FOLDER", str(tmp_path / "models"))
+    monkeypatch.setattr(file_download, "_FIRST_WAIT_S", 0.0)
+    monkeypatch.setattr(file_download, "_REPORT_INTERVAL_S", 0.0)
+    with LoopbackHub(CONTENT) as hub:
+        hub.use(monkeypatch)
+        yield hub
+
+
+@pytest.fixture
+def dialog(
+    hub: LoopbackHub, preferences: Preferences, engine_thread: EngineThread, qtbot: QtBot
+) -> Iterator[ModelDownloadDialog]:
+    owner = QWidget()
+    qtbot.addWidget(owner)
+    dialog = ModelDownloadDialog(engine_thread, preferences, owner)
+    dialog.show_for(None, "qwen2.5-1.5b")
+    yield dialog
+    hub.go_on.set()
+    if isValid(dialog):
+        dialog.close()
+
+
+def press(dialog: ModelDownloadDialog, qtbot: QtBot, text: str) -> None:
+    """Press the main button once it has a text."""
+    qtbot.waitUntil(lambda: dialog.start.text() == text and dialog.start.isEnabled(), timeout=20_000)
+    qtbot.mouseClick(dialog.start, LEFT)
+
+
+def pause_in_the_middle(dialog: ModelDownloadDialog, hub: LoopbackHub, qtbot: QtBot) -> None:
+    hub.content_answers.append(Answer(stall_after=1_000_000))
+    press(dialog, qtbot, "Download")
+    qtbot.waitUntil(lambda: dialog.status.text().startswith("1.0 MB of 2.0 MB"), timeout=20_000)
+    press(dialog, qtbot, "Pause")
+    qtbot.waitUntil(lambda: not dialog.is_running, timeout=20_000)
+    hub.go_on.set()
+
+
+def test_catalog_says_size_memory_and_license_and_asks_nobody(dialog: ModelDownloadDialog, hub: LoopbackHub) -> None:
+    shown = [[dialog.table.item(row, column).text() for column in range(5)] for row in range(dialog.table.rowCount())]
+
+    assert ["Qwen2.5 1.5B Instruct", "Small", "1.1 GB", "2.0 GB", "Apache 2.0"] in shown
+    assert dialog.table.currentRow() == NAMES.index("qwen2.5-1.5b")
+    assert hub.asked == []
+
+
+def test_downloaded_model_is_used_where_it_was_wanted(
+    dialog: ModelDownloadDialog, hub: LoopbackHub, qtbot: QtBot
+) -> None:
+    used: list[str] = []
+    dialog.show_for(used.append)
+    with qtbot.waitSignal(dialog.downloaded, timeout=20_000) as signal:
+        press(dialog, qtbot, "Download")
+    press(dialog, qtbot, "Use this model")
+
+    (file,) = models_folder().iterdir()
+    assert file.read_bytes() == CONTENT
+    assert used == signal.args == ["gguf:qwen2.5-1.5b-instruct-q4_k_m"]
+    assert not dialog.isVisible()
+
+
+def test_model_that_is_there_becomes_the_default_model(
+    dialog: ModelDownloadDialog, preferences: Preferences, qtbot: QtBot
+) -> None:
+    dialog.show_for(None, DEMO)
+    press(dialog, qtbot, "Use as default model")
+
+    assert preferences.values.default_model == EMBEDDED_MODEL
+    assert not dialog.start.isEnabled()
+
+
+def test_paused_download_resumes(dialog: ModelDownloadDialog, hub: LoopbackHub, qtbot: QtBot) -> None:
+    pause_in_the_middle(dialog, hub, qtbot)
+    assert dialog.status.text().startswith("Paused: 1.0 MB")
+    with qtbot.waitSignal(dialog.downloaded, timeout=20_000):
+        press(dialog, qtbot, "Resume")
+
+    assert hub.range_starts == [None, "bytes=1000000-"]
+    assert not dialog.discard.isVisible()
+
+
+def test_partial_download_is_deleted_by_a_button(dialog: ModelDownloadDialog, hub: LoopbackHub, qtbot: QtBot) -> None:
+    pause_in_the_middle(dialog, hub, qtbot)
+    qtbot.mouseClick(dialog.discard, LEFT)
+
+    assert dialog.start.text() == "Download"
+    assert list(models_folder().iterdir()) == []
+
+
+def test_closing_pauses_the_download(
+    dialog: ModelDownloadDialog, hub: LoopbackHub, engine_thread: EngineThread, qtbot: QtBot
+) -> None:
+    hub.content_answers.append(Answer(stall_after=1_000_000))
+    press(dialog, qtbot, "Download")
+    qtbot.waitUntil(lambda: dialog.status.text().startswith("1.0 MB of 2.0 MB"), timeout=20_000)
+    dialog.close()
+    part = models_folder() / "qwen2.5-1.5b-instruct-q4_k_m.gguf.part"
+    qtbot.waitUntil(lambda: part.stat().st_size == 1_000_000, timeout=20_000)
+
+
+def test_any_file_of_the_hub_is_looked_up_first(dialog: ModelDownloadDialog, hub: LoopbackHub, qtbot: QtBot) -> None:
+    qtbot.keyClicks(dialog.other, "maker/model/other.gguf")
+    press(dialog, qtbot, "Look up")
+    qtbot.waitUntil(lambda: "other.gguf: 2.0 MB" in dialog.about.text(), timeout=20_000)
+    with qtbot.waitSignal(dialog.downloaded, timeout=20_000) as signal:
+        press(dialog, qtbot, "Download")
+
+    assert signal.args == ["gguf:other"]
+    assert dialog.table.currentRow() == -1
+
+
+def test_refusal_offers_a_key_for_the_host(dialog: ModelDownloadDialog, hub: LoopbackHub, qtbot: QtBot) -> None:
+    hub.hub_answers.append(Answer(401, (("X-Error-Code", "GatedRepo"),)))
+    press(dialog, qtbot, "Download")
+    qtbot.waitUntil(dialog.add_key.isVisible, timeout=20_000)
+    host = hub.url.removeprefix("http://")
+    assert host in dialog.status.text()
+    qtbot.mouseClick(dialog.add_key, LEFT)
+    (key,) = dialog.findChildren(KeyDialog)
+    qtbot.keyClicks(key.field, "hf_secret")
+    with qtbot.waitSignal(key.key_saved, timeout=20_000):
+        qtbot.mouseClick(key.save, LEFT)
+    with qtbot.waitSignal(dialog.downloaded, timeout=20_000):
+        press(dialog, qtbot, "Download")
+
+    assert [headers["Authorization"] for _, headers in hub.asked][-1] == "Bearer hf_secret"
+    assert {headers["Authorization"] for _, headers in hub.sent} == {None}
+
+
+def test_failed_download_says_why_and_can_be_repeated(
+    dialog: ModelDownloadDialog, hub: LoopbackHub, qtbot: QtBot
+) -> None:
+    hub.linked_etag = "0" * 64
+    press(dialog, qtbot, "Download")
+    qtbot.waitUntil(lambda: "checksum" in dialog.status.text(), timeout=20_000)
+    hub.linked_etag = None
+    with qtbot.waitSignal(dialog.downloaded, timeout=20_000):
+        press(dialog, qtbot, "Download")
+
+
+def test_too_little_memory_is_a_warning(
+    hub: LoopbackHub,
+    preferences: Preferences,
+    engine_thread: EngineThread,
+    qtbot: QtBot,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(model_download, "memory_of_machine", lambda: 3_000_000_000)
+    dialog = ModelDownloadDialog(engine_thread, preferences)
+    qtbot.addWidget(dialog)
+    dialog.show_for(None, "qwen2.5-1.5b")
+    assert "more memory" not in dialog.about.text()
+    dialog.show_for(None, "mistral-7b")
+
+    assert "more memory" in dialog.about.text()
+    assert dialog.about.property("tone") == "warning"
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose, False)
+
+
+def test_settings_and_lists_of_models_lead_to_the_dialog(
+    preferences: Preferences, engine_thread: EngineThread, ring: MemoryKeyring, qtbot: QtBot
+) -> None:
+    source, wanted, chosen = ModelSource(), [], []
+    source.download_requested.connect(wanted.append)
+    settings = SettingsDialog(preferences, engine_thread, source)
+    qtbot.addWidget(settings)
+    qtbot.mouseClick(settings.get_model, LEFT)
+    assert wanted == [None]
+
+    models = ModelList(source, chosen.append, settings)
+    models.get.click()
+    wanted[1]("gguf:model")
+    assert chosen == ["gguf:model"]
