@@ -34,7 +34,7 @@ _FIX_TITLES: Final = {
     Fix.ALLOW_PRIVATE_ADDRESSES: "Allow and run…",
     Fix.CHOOSE_FOLDER: "Allow and run…",
     Fix.CHOOSE_MODEL: "Choose a model",
-    Fix.GET_MODEL: "Download the demo model…",
+    Fix.GET_MODEL: "Download the model…",
     Fix.INSTALL: "Choose a model",
 }
 """The buttons of failed runs."""

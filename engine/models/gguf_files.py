@@ -76,6 +76,11 @@ def models_folder() -> Path:
     return platformdirs.user_data_path("loopwright", appauthor=False) / "models"
 
 
+def gguf_name(stem: str) -> str:
+    """Return the name in workflows of a file in one of the folders, by its name without `.gguf`."""
+    return f"{GGUF_PREFIX}{stem.lower()}"
+
+
 def list_gguf_models() -> list[GgufEntry]:
     """List the language models in GGUF files on this machine, with their headers. Reads a little of each file."""
     entries = (_entry(file) for file in gguf_files())
@@ -176,8 +181,7 @@ def _files_in(folder: Path, source: str) -> Iterator[GgufFile]:
         split = _PART.fullmatch(file.stem)
         is_model = file.suffix.lower() == _SUFFIX and not file.name.startswith((".", "mmproj"))
         if is_model and (split is None or int(split[2]) == 1):
-            name = split[1] if split else file.stem
-            yield GgufFile(f"{GGUF_PREFIX}{name.lower()}", file, source)
+            yield GgufFile(gguf_name(split[1] if split else file.stem), file, source)
 
 
 def _walk(folder: Path) -> Iterator[Path]:

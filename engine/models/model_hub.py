@@ -25,7 +25,7 @@ from engine.errors import did_you_mean
 from engine.models.demo_weights import FILE as DEMO_FILE
 from engine.models.demo_weights import FILE_BYTES, download_weights, find_weights
 from engine.models.file_download import OnProgress, ProgressMeter, Source, download_file, host_of, look_up
-from engine.models.gguf_files import models_folder
+from engine.models.gguf_files import gguf_name, models_folder
 from engine.models.keys import Keys
 from engine.models.protocol import EMBEDDED_MODEL, ModelError, ModelErrorKind
 from engine.models.providers import AddressError
@@ -77,7 +77,7 @@ class CatalogModel:
     @property
     def model(self) -> str:
         """Its name in workflows, once it is downloaded."""
-        return EMBEDDED_MODEL if self.name == DEMO else _model_name(self.target)
+        return EMBEDDED_MODEL if self.name == DEMO else gguf_name(self.target.stem)
 
     @property
     def is_downloaded(self) -> bool:
@@ -148,7 +148,7 @@ class ModelFile:
     @property
     def model(self) -> str:
         """Its name in workflows, once it is downloaded."""
-        return _model_name(self.target) if self.entry is None else self.entry.model
+        return gguf_name(self.target.stem) if self.entry is None else self.entry.model
 
     @property
     def is_downloaded(self) -> bool:
@@ -290,10 +290,6 @@ def _source(address: str, hub: str, keys: Keys, environment: Mapping[str, str]) 
     is_hub = origin == host_of(hub)
     token = (environment.get(TOKEN_VARIABLE, "").strip() if is_hub else "") or keys.get_for_host(origin.name) or ""
     return Source(address, token, address.partition("/resolve/")[0] if is_hub else "")
-
-
-def _model_name(file: Path) -> str:
-    return f"gguf:{file.stem.lower()}"
 
 
 def _refused(message: str, remedy: str) -> ModelError:

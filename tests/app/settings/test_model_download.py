@@ -93,6 +93,16 @@ def test_downloaded_model_is_used_where_it_was_wanted(
     assert not dialog.isVisible()
 
 
+def test_downloaded_model_becomes_the_default_model(
+    dialog: ModelDownloadDialog, preferences: Preferences, qtbot: QtBot
+) -> None:
+    press(dialog, qtbot, "Download")
+    press(dialog, qtbot, "Use as default model")
+
+    assert preferences.values.default_model == "gguf:qwen2.5-1.5b-instruct-q4_k_m"
+    assert preferences.values.recent_models[0] == "gguf:qwen2.5-1.5b-instruct-q4_k_m"
+
+
 def test_model_that_is_there_becomes_the_default_model(
     dialog: ModelDownloadDialog, preferences: Preferences, qtbot: QtBot
 ) -> None:

@@ -44,7 +44,7 @@ def download_dialog(workbench: Workbench, document: DocumentPage, qtbot: QtBot) 
     """Run, and click the button of the message that says what is missing."""
     workbench.runs.run(document)
     qtbot.waitUntil(lambda: ended(document), timeout=20_000)
-    (button,) = (each for each in document.findChildren(QPushButton) if each.text() == "Download the demo model…")
+    (button,) = (each for each in document.findChildren(QPushButton) if each.text() == "Download the model…")
     qtbot.mouseClick(button, LEFT)
     (dialog,) = workbench.window.findChildren(ModelDownloadDialog)
     return dialog

@@ -92,7 +92,7 @@ def test_result_and_progress_are_apart(hub: LoopbackHub, program: Program, tmp_p
     target = tmp_path / "model.gguf"
     ended = program("models", "get", NAME, "--json")
 
-    assert ended.json == {"model": f"gguf:{target}", "file": str(target), "size": len(CONTENT)}
+    assert ended.json == {"model": "gguf:model", "file": str(target), "size": len(CONTENT)}
     assert "3.1 MB" in ended.err
 
 

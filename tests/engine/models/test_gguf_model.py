@@ -280,6 +280,8 @@ async def test_file_that_is_no_model_is_refused_without_a_process(
 async def test_missing_file_is_refused(make: Make, tmp_path: Path) -> None:
     assert (await failure_of(make(tmp_path / "none.gguf"))).kind is ModelErrorKind.NOT_FOUND
     assert (await failure_of(make("gguf:none"))).kind is ModelErrorKind.NOT_FOUND
+    known = await failure_of(make("gguf:qwen2.5-0.5b-instruct-q4_k_m"))
+    assert (known.kind, known.fix) == (ModelErrorKind.NOT_FOUND, "get_model:qwen2.5-0.5b")
 
 
 async def test_embedding_model_is_refused(make: Make, tmp_path: Path) -> None:

@@ -48,7 +48,11 @@ async def test_model_of_the_catalog_is_downloaded_into_the_folder_and_named(hub:
 
     assert hub.asked[0][0] == QWEN
     assert file == models_folder() / "qwen2.5-0.5b-instruct-q4_k_m.gguf"
-    assert (model.model, model.size, model.memory) == (f"gguf:{file}", len(CONTENT), 1_000_000_000)
+    assert (model.model, model.size, model.memory) == (
+        "gguf:qwen2.5-0.5b-instruct-q4_k_m",
+        len(CONTENT),
+        1_000_000_000,
+    )
     assert file.read_bytes() == CONTENT
     assert model.entry is not None
     assert model.entry.is_downloaded
