@@ -284,7 +284,7 @@ class _Download:
         self._on_progress = on_progress
         self._meter = ProgressMeter(on_progress)
         self._last = Progress(0, 0)
-        self._has_new_data = False
+        self._most = self._noted = 0
 
     async def run(self) -> None:
         """Download the file, check it, and rename it."""
@@ -349,7 +349,11 @@ class _Download:
                     if len(buffer) >= _WRITE_BYTES:
                         full, buffer = buffer, bytearray()
                         await _finish_in_thread(_append, file, full)
-                    self._has_new_data = True
+                    if done > remote.size:
+                        raise self._refusal(
+                            f"{self._source.host} sends more than the {remote.size:,} bytes of the file."
+                        )
+                    self._most = max(self._most, done)
                     self._last = Progress(done, remote.size, stage="waiting")
                     self._meter.note(done, remote.size)
             finally:
@@ -361,13 +365,15 @@ class _Download:
     def _check_magic(self, beginning: bytearray) -> None:
         if not _GGUF_MAGIC.startswith(beginning[: len(_GGUF_MAGIC)]):
             beginning.clear()
-            message = f"{self._source.shown} is not a GGUF file."
-            raise ModelError(ModelErrorKind.BAD_REPLY, message, "Check the address.")
+            raise self._refusal(f"{self._source.shown} is not a GGUF file.")
+
+    def _refusal(self, message: str) -> ModelError:
+        return ModelError(ModelErrorKind.BAD_REPLY, message, "Check the address, or choose another source.")
 
     def _take_new_data(self) -> bool:
-        """Return whether data has arrived since the last call."""
-        had, self._has_new_data = self._has_new_data, False
-        return had
+        """Return whether more of the file has arrived than before the last call."""
+        is_more, self._noted = self._most > self._noted, self._most
+        return is_more
 
     def _report_wait(self) -> None:
         if self._last.size:

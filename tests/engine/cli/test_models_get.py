@@ -16,8 +16,9 @@ import pytest
 
 from engine.formatting import format_bytes
 from engine.models import file_download
+from engine.models.demo_weights import find_weights
 from engine.models.file_download import partial_size
-from tests.engine.cli.kit import PROGRAM, Program, environment
+from tests.engine.cli.kit import PROGRAM, Program, environment, refine, write
 from tests.engine.models.loopback_hub import Answer, LoopbackHub
 
 CONTENT = b"GGUF" + random.Random(1).randbytes(3 << 20)
@@ -124,3 +125,16 @@ def test_failed_download_names_what_to_do(hub: LoopbackHub, program: Program) ->
     assert f"{hub.url}/maker/model," in ended.err
     assert f"loopwright models set-key host:{host}" in ended.err
     assert os.linesep * 2 not in ended.err.strip()
+
+
+@pytest.mark.slow
+def test_downloaded_model_runs_a_loop(hub: LoopbackHub, program: Program, tmp_path: Path) -> None:
+    hub.content = find_weights().read_bytes()
+    model = program("models", "get", "maker/model/Tiny-Chat.gguf", "--json").json["model"]
+    workflow = refine(2)
+    workflow["nodes"][2]["config"]["max_tokens"] = 6
+    ended = program("run", write(tmp_path, workflow), "--model", model, "--json")
+
+    assert ended.code == 0, ended.err
+    assert ended.json["loops"]["loop"]["iterations_run"] == 2
+    assert [listed["name"] for listed in program("models", "--filter", model, "--json").json["models"]] == [model]

@@ -120,6 +120,20 @@ async def test_server_without_ranges_starts_again(hub: LoopbackHub, target: Path
     assert content(target) == CONTENT
 
 
+async def test_server_without_ranges_that_is_always_cut_ends_the_download(hub: LoopbackHub, target: Path) -> None:
+    hub.ranges = False
+    hub.content_answers.extend([Answer(cut_after=50_000)] * 20)
+
+    assert (await refused(hub, target)).kind is ModelErrorKind.CONNECTION
+    assert len(hub.sent) == file_download._DOWNLOAD_ATTEMPTS
+
+
+async def test_more_content_than_announced_is_refused(hub: LoopbackHub, target: Path) -> None:
+    hub.hub_answers.append(Answer(headers=(("X-Linked-Size", "1000"),)))
+
+    assert (await refused(hub, target)).kind is ModelErrorKind.BAD_REPLY
+
+
 async def test_file_that_changed_meanwhile_is_downloaded_from_the_start(hub: LoopbackHub, target: Path) -> None:
     await pause_in_the_middle(hub, target)
     hub.content = b"GGUF" + random.Random(2).randbytes(310_000)
