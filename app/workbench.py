@@ -557,7 +557,7 @@ class Workbench(QObject):
             case Fix.CHOOSE_MODEL | Fix.INSTALL:
                 document.choose_model()
             case Fix.GET_MODEL:
-                self._show_download(None, subject, lambda _model: self._run_if_open(document))
+                self._show_download(None, subject, lambda _model: self._run_again(document, fix))
             case _:
                 self._allow_and_run(document)
 
@@ -587,8 +587,10 @@ class Workbench(QObject):
             dialog.downloaded.connect(lambda _model: self.models.refresh())
         dialog.show_for(use, name, then)
 
-    def _run_if_open(self, document: DocumentPage) -> None:
-        if not document.is_closed:
+    def _run_again(self, document: DocumentPage, fix: str) -> None:
+        """Run a document whose last run failed for what was fixed since."""
+        view_model = None if document.is_closed else document.session.shown.view_model
+        if view_model is not None and view_model.state.fix == fix:
             self.runs.run(document)
 
     def _show_chat(self, document: DocumentPage) -> None:

@@ -26,8 +26,8 @@ from app.worker import Worker
 from engine.document.problems import Problem, Severity
 from engine.errors import Fix
 from engine.models.catalog import default_model_name
-from engine.models.gguf_files import missing_file
 from engine.models.keys import Keys, missing_key
+from engine.models.model_hub import missing_file
 from engine.models.protocol import GGUF_PREFIX, is_gguf_path
 from engine.models.providers import PROVIDERS
 from engine.plan.compiler import models_called

@@ -69,6 +69,8 @@ def quick_fixes(problem: Problem, structure: Structure) -> tuple[QuickFix, ...]:
     fixes = () if find is None else tuple(find(problem, structure))
     if problem.fix.startswith(Fix.ADD_KEY):
         fixes += (QuickFix("Add key…", None, problem.fix),)
+    if problem.fix.startswith(Fix.GET_MODEL):
+        fixes += (QuickFix("Download the model…", None, problem.fix),)
     if problem.correction and problem.node and problem.field:
         path = tuple(int(part) if part.isdigit() else part for part in problem.field.split("."))
         fixes += (QuickFix(f"Use {problem.correction}", SetConfig(problem.node, path, problem.correction)),)

@@ -122,15 +122,6 @@ def find_gguf(model: str) -> Path:
     raise _not_found(f'There is no model "{name[:200]}" in the GGUF files on this machine.', remedy)
 
 
-def missing_file(model: str) -> ModelError | None:
-    """Return the error of a model whose file is missing; None if there is one."""
-    try:
-        find_gguf(model)
-    except ModelError as error:
-        return error
-    return None
-
-
 def unusable_file(path: Path, error: OSError | GgufError) -> ModelError:
     """Return the error of a file whose header cannot be read."""
     reason = f"it cannot be read ({error.strerror})" if isinstance(error, OSError) else str(error)

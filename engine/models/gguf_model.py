@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Final, cast
 
 from engine.errors import Fix
-from engine.formatting import format_bytes
 from engine.models.embedded import (
     WORKER,
     EmbeddedModel,
@@ -26,9 +25,9 @@ from engine.models.embedded import (
     find_runtime,
     request_body,
 )
-from engine.models.gguf_files import find_gguf, unusable_file
+from engine.models.gguf_files import unusable_file
 from engine.models.gguf_header import GgufError, GgufHeader, read_header
-from engine.models.model_hub import CATALOG
+from engine.models.model_hub import find_gguf_model
 from engine.models.protocol import ModelError, ModelErrorKind, OnText, Reply, Request
 from engine.models.quirks import ADAPTATIONS, Change, Changes, apply_changes, change_warnings
 from engine.models.tool_calls import describe_tools
@@ -227,7 +226,7 @@ class GgufModel(EmbeddedModel):
     def _load(self) -> _Loaded:
         """Find the file and read its header, unless it is known."""
         loaded = self._loaded
-        path = loaded.path if loaded is not None and loaded.path.is_file() else _find(self._name)
+        path = loaded.path if loaded is not None and loaded.path.is_file() else find_gguf_model(self._name)
         try:
             modified_ns = path.stat().st_mtime_ns
             if loaded is not None and (loaded.path, loaded.modified_ns) == (path, modified_ns):
@@ -238,19 +237,6 @@ class GgufModel(EmbeddedModel):
         if not header.writes_text:
             raise unusable_file(path, GgufError("it is not a language model"))
         return _Loaded(path, modified_ns, header, control_token_pattern(header.control_tokens))
-
-
-def _find(name: str) -> Path:
-    """Find the file of a model; the error of a model of the catalog offers its download."""
-    try:
-        return find_gguf(name)
-    except ModelError as error:
-        entry = next((model for model in CATALOG if model.model == name.casefold()), None)
-        if entry is None:
-            raise
-        message = f"The model {entry.title} is not on this machine."
-        remedy = f"Download it ({format_bytes(entry.size)}), or choose another model."
-        raise ModelError(error.kind, message, remedy, fix=Fix.GET_MODEL.of(entry.name)) from None
 
 
 def _role_change(error: ModelError, request: Request, changes: Changes) -> Change | None:

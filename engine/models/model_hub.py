@@ -21,11 +21,12 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote, unquote, urlsplit
 
-from engine.errors import did_you_mean
+from engine.errors import Fix, did_you_mean
+from engine.formatting import format_bytes
 from engine.models.demo_weights import FILE as DEMO_FILE
 from engine.models.demo_weights import FILE_BYTES, download_weights, find_weights
 from engine.models.file_download import OnProgress, ProgressMeter, Source, download_file, host_of, look_up
-from engine.models.gguf_files import gguf_name, models_folder
+from engine.models.gguf_files import find_gguf, gguf_name, models_folder
 from engine.models.keys import Keys
 from engine.models.protocol import EMBEDDED_MODEL, ModelError, ModelErrorKind
 from engine.models.providers import AddressError
@@ -159,6 +160,32 @@ class ModelFile:
     def memory(self) -> int:
         """The memory in bytes that it needs; at least that, if it is not in the catalog."""
         return self.size if self.entry is None else self.entry.memory
+
+
+def find_gguf_model(model: str) -> Path:
+    """Find the file of a model, like `find_gguf`; the error of a model of the catalog offers its download.
+
+    Raises:
+        ModelError: There is no such file (`NOT_FOUND`).
+    """
+    try:
+        return find_gguf(model)
+    except ModelError as error:
+        entry = next((one for one in CATALOG if one.model == model.casefold()), None)
+        if entry is None:
+            raise
+        message = f"The model {entry.title} is not on this machine."
+        remedy = f"Download it ({format_bytes(entry.size)}), or choose another model."
+        raise ModelError(error.kind, message, remedy, fix=Fix.GET_MODEL.of(entry.name)) from None
+
+
+def missing_file(model: str) -> ModelError | None:
+    """Return the error of a model whose file is missing; None if there is one."""
+    try:
+        find_gguf_model(model)
+    except ModelError as error:
+        return error
+    return None
 
 
 async def find_model_file(name: str, keys: Keys, environment: Mapping[str, str] = os.environ) -> ModelFile:

@@ -8,7 +8,9 @@ import pytest
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
+from app.settings.model_download import ModelDownloadDialog
 from app.window.document_page import DocumentPage
+from app.window.problems_panel import quick_fixes
 from app.workbench import Workbench
 from engine.document.builder import Builder
 from engine.document.model import Workflow
@@ -52,6 +54,22 @@ def test_missing_file_is_a_problem_until_it_is_there(
     (folder / "Tiny-Chat.gguf").symlink_to(find_weights())
     workbench.models.refresh()
     qtbot.waitUntil(lambda: problems() == [])
+
+
+def test_missing_model_of_the_catalog_is_offered_for_download(
+    workbench: Workbench, folder: Path, tmp_path: Path, qtbot: QtBot
+) -> None:
+    document = open_file(workbench, saved(tmp_path, "one.loop.json", flow("gguf:qwen2.5-0.5b-instruct-q4_k_m")))
+    qtbot.waitUntil(lambda: [problem.fix for problem in document.session.problems] == ["get_model:qwen2.5-0.5b"])
+    (problem,) = document.session.problems
+    (fix,) = quick_fixes(problem, document.session.structure)
+    document.fix_wanted.emit(fix.fix)
+    (dialog,) = workbench.window.findChildren(ModelDownloadDialog)
+
+    assert "model" in fix.title
+    assert dialog.chosen is not None
+    assert dialog.chosen.title == "Qwen2.5 0.5B Instruct"
+    dialog.close()
 
 
 def test_opening_looks_at_no_path_in_a_document(
