@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from app.engine_thread import EngineThread
 from app.garbage_collector import GarbageCollector
-from app.settings.preferences import Preferences, apply_appearance
+from app.settings.preferences import Preferences, apply_appearance, follow_settings_file
 from app.single_instance import Application, InstanceServer
 from app.theme.style import Style
 from app.timers import call_later
@@ -57,6 +57,7 @@ def run_window(application: Application, server: InstanceServer, files: Sequence
     Style(application)
     preferences = Preferences()
     apply_appearance(preferences)
+    follow_settings_file(preferences)
     engine = EngineThread()
     workbench = Workbench(engine, preferences, store=store)
     workbench.is_additional = not server.is_first

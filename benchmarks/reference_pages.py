@@ -1,6 +1,6 @@
 """`python -m benchmarks.reference_pages`: write `docs/reference` and `docs/providers.md` from the declarations.
 
-There is a page for each node type and each command, and one each for tools, import formats and model servers.
+There is a page for each node type and each command, and one each for tools, import formats, settings and model servers.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from engine.importing.importers import importers
 from engine.models.quirks import QUIRKS
 from engine.nodes.node_registry import builtin_registry
 from engine.nodes.spec import AnySpec, Port
+from engine.settings import SETTINGS, UserSettings, variable_of
 from engine.tools.registry import builtin_tools
 
 DOCS = ROOT / "docs"
@@ -51,6 +52,10 @@ def pages() -> dict[str, str]:
         "",
         *(f"- [{spec.label}](import-formats.md): {spec.help}" for spec in importers()),
         "",
+        "## Settings",
+        "",
+        "- [Settings](settings.md): every setting with its environment variable.",
+        "",
         "## Commands",
         "",
         *(
@@ -58,7 +63,13 @@ def pages() -> dict[str, str]:
             for path, (name, command) in commands.items()
         ),
     ]
-    return {"README.md": _page(overview), "tools.md": _tools_page(), "import-formats.md": _formats_page(), **found}
+    return {
+        "README.md": _page(overview),
+        "tools.md": _tools_page(),
+        "import-formats.md": _formats_page(),
+        "settings.md": _settings_page(),
+        **found,
+    }
 
 
 def write_pages(folder: Path) -> int:
@@ -129,6 +140,18 @@ def _formats_page() -> str:
         language = "json" if spec.suffixes[0] == ".json" else "yaml"
         lines += ["Example:", "", f"```{language}", spec.example.rstrip(), "```", ""]
     return _page(lines[:-1])
+
+
+def _settings_page() -> str:
+    lines = ["# Settings", "", "[Settings](../settings.md) explains where they are and which value applies.", ""]
+    rows = [
+        (f"`{one.name}`", one.title, one.type_and_limits, f"`{one.default}`", f"`{variable_of(one.name)}`", one.help)
+        for one in fields(UserSettings)
+        if one.name in SETTINGS
+    ]
+    return _page(
+        [*lines, *_table(("Setting", "Label", "Type", "Default", "Environment variable", "Description"), rows)]
+    )
 
 
 def _field_table(model: type[BaseModel]) -> list[str]:

@@ -69,7 +69,7 @@ class Studio:
         self._folder, self._images = folder, images
         self._style = Style(_application())
         self._engine = EngineThread()
-        self.preferences = Preferences(folder / "preferences.json")
+        self.preferences = Preferences(folder / "settings.json")
         store = folder / "history.sqlite3"
         self.workbench = Workbench(self._engine, self.preferences, data_folder=folder / "unsaved", store=store)
         self.workbench.window.resize(SIZE)

@@ -39,6 +39,7 @@ class Fix(StrEnum):
     RAISE_BUDGET = "raise_budget"
     """Fork with a larger budget of the run, or of the loop that is the subject."""
     REPEAT_CALLS = "repeat_calls"
+    RESET_SETTINGS = "reset_settings"
     RUN_UP_TO = "run_up_to"
     SHOW_RUN = "show_run"
     """Look at the run that is the subject."""

@@ -1,4 +1,4 @@
-"""Safe file I/O: read regular files only, decode texts, and replace files atomically.
+"""Safe file I/O: read regular files only, decode texts, replace files atomically, and lock them.
 
 This module does not know what a file is for. Callers convert its errors to messages.
 """
@@ -11,11 +11,24 @@ import os
 import re
 import secrets
 import stat
+import sys
 import time
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(descriptor: int) -> None:
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+else:
+    import fcntl
+
+    def _lock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
 
 _TEMPORARY: Final = re.compile(r"\.loopwright-[0-9a-f]{16}\.tmp")
 _ABANDONED_S: Final = 3600.0
@@ -161,6 +174,42 @@ def _move(temporary: Path, target: Path) -> None:
 def is_windows_name(name: str) -> bool:
     """Return whether Windows allows a name for a file or folder."""
     return _NOT_ON_WINDOWS.search(name) is None
+
+
+LOCK_TIMEOUT_S: Final = 5.0
+_LOCK_INTERVAL_S: Final = 0.01
+
+
+@contextmanager
+def hold_lock(path: Path) -> Generator[None]:
+    """Lock a file against other processes and threads that lock it, to read and then replace it.
+
+    The lock is on a hidden file beside it, which stays. The system releases it when a process ends.
+
+    Raises:
+        OSError: Its folder cannot be written, or another process holds the lock for too long.
+    """
+    path = Path(os.path.realpath(path))
+    descriptor = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        deadline = time.monotonic() + LOCK_TIMEOUT_S
+        while not _try_lock(descriptor):
+            if time.monotonic() > deadline:
+                raise TimeoutError(errno.ETIMEDOUT, "another program is changing it")
+            time.sleep(_LOCK_INTERVAL_S)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        _lock(descriptor)
+    except OSError as error:
+        if error.errno in {errno.EACCES, errno.EAGAIN, errno.EDEADLK}:
+            return False
+        raise
+    return True
 
 
 def unfinished_name() -> str:

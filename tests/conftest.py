@@ -47,6 +47,14 @@ def no_approvals_of_the_users_own(tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 @pytest.fixture(scope="session", autouse=True)
+def no_settings_of_the_users_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test sees or changes the settings of whoever runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LOOPWRIGHT_SETTINGS", str(tmp_path_factory.mktemp("settings") / "settings.json"))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def no_extensions_of_the_users_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """No test sees the MCP servers and plugins of whoever runs the tests."""
     with pytest.MonkeyPatch.context() as patch:

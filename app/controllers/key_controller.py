@@ -25,7 +25,6 @@ from app.settings.preferences import Preferences
 from app.worker import Worker
 from engine.document.problems import Problem, Severity
 from engine.errors import Fix
-from engine.models.catalog import default_model_name
 from engine.models.keys import Keys, missing_key
 from engine.models.model_hub import missing_file
 from engine.models.protocol import GGUF_PREFIX, is_gguf_path
@@ -156,9 +155,9 @@ class KeyController(QObject):
         """Return the first model of each node that runs; its fallbacks may do without a key."""
         values, structure = self._preferences.values, session.structure_now
         workflow = structure.workflow
-        addresses = {server.model: server.address for server in values.servers}
+        addresses = values.server_addresses
         own = workflow.settings.get("model")
-        default = own if isinstance(own, str) and own else values.default_model or default_model_name()
+        default = own if isinstance(own, str) and own else values.model
         used: list[UsedModel] = []
         for node, choice in models_called(structure, workflow.nodes_by_id):
             name = choice.name or default

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QWidget
 from app.controllers.consent_controller import ConsentController
 from app.controllers.document_controller import DocumentController
 from app.controllers.history_pages import HistoryPage, HistoryPages, open_document
-from app.controllers.run_controller import default_model, resume_options
+from app.controllers.run_controller import resume_options
 from app.dialogs import is_dialog_open
 from app.engine_thread import EngineThread
 from app.history.fork_dialog import ForkDialog, ForkPlace, read_fork_place
@@ -206,7 +206,7 @@ class ResumeForkController(QObject):
             return
 
         def start(permissions: Permissions) -> None:
-            models = {*summary.models, *models_in_use(analyse(document), default_model(self._preferences))}
+            models = {*summary.models, *models_in_use(analyse(document), self._preferences.values.model)}
             options = self._options(models, store, permissions)
 
             def begin() -> Run:

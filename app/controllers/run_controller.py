@@ -21,28 +21,24 @@ from app.dialogs import FileDialogs, ask_question
 from app.engine_thread import EngineThread
 from app.history.store_client import StoreClient
 from app.run_view_state import LiveRun
-from app.runs.run_status import budget_limit, models_in_use, run_budget
+from app.runs.run_status import models_in_use, run_budget
 from app.session import Session, analyze_document
-from app.settings.preferences import CustomServer, Preferences
+from app.settings.preferences import Preferences
 from app.window.document_page import DocumentPage
 from app.window.run_bar import RunBar
 from app.window.run_dialog import Permissions, RunDialog, known_values, needs_in
 from engine.document.problems import has_errors
-from engine.models.catalog import Models, default_model_name
-from engine.models.protocol import RECORDED_PREFIX, SCRIPTED_PREFIX, Model
+from engine.models.catalog import Models
+from engine.models.protocol import RECORDED_PREFIX, SCRIPTED_PREFIX
 from engine.plan.structure import Structure
 from engine.runner.declared_inputs import DeclaredInput, declared_inputs, given_inputs
 from engine.runner.options import Catalog, RunOptions
+from engine.settings import run_defaults
 from engine.store.store_protocol import Store
 from engine.values import Value
 
 if TYPE_CHECKING:
     from engine.batch.batch import BatchOptions
-
-
-def default_model(preferences: Preferences) -> str:
-    """Return the model of nodes that name none."""
-    return preferences.default_model or default_model_name()
 
 
 def run_options(
@@ -63,18 +59,9 @@ def run_options(
         store: The history; None to not store the run.
         source: The document's file; empty for one that was never saved.
     """
-    default, workflow = default_model(preferences), structure.workflow
-    tokens = budget_limit(workflow, "budget_tokens", preferences.budget_tokens)
-    return RunOptions(
-        default_model=default,
-        budget_usd=budget_limit(workflow, "budget_usd", preferences.budget_usd),
-        budget_tokens=None if tokens is None else int(tokens),
-        max_iterations_cap=preferences.max_iterations_cap,
-        folder=folder,
-        models=_models(models_in_use(structure, default), engine, preferences, store),
-        store=store,
-        source=source,
-    )
+    defaults = run_defaults(preferences.values, structure.workflow)
+    models = _models(models_in_use(structure, defaults["default_model"]), engine, preferences, store)
+    return RunOptions(**defaults, folder=folder, models=models, store=store, source=source)
 
 
 def resume_options(
@@ -110,38 +97,18 @@ def _models(
 ) -> Catalog | None:
     # Scripted and recorded models have a state, so each run reads them again.
     called = tuple(names)
+    addresses = preferences.values.server_addresses
     if any(name.startswith(RECORDED_PREFIX) for name in called):
         from engine.store import open_store
         from engine.store.recorded_model import recorded_models
 
         # If the window could not open its history, it may be readable by now.
-        return Models(
-            engine.models.keys, recorded_models(lambda: closing(open_store()) if store is None else nullcontext(store))
-        )
-    is_scripted = any(name.startswith(SCRIPTED_PREFIX) for name in called)
-    return None if is_scripted else CustomServerModels(engine.models, preferences.servers)
-
-
-class CustomServerModels:
-    """Model catalog for `RunOptions.models` that adds the addresses of custom servers.
-
-    An address in the workflow takes precedence. The models are shared by all runs and not closed with a run.
-    """
-
-    def __init__(self, models: Models, servers: Iterable[CustomServer]) -> None:
-        self._models = models
-        self._addresses = {server.model: server.address for server in servers}
-
-    def get(self, name: str, api_base: str | None = None) -> Model:
-        """Return a model by name.
-
-        Raises:
-            ModelError: The model does not exist.
-        """
-        return self._models.get(name, api_base or self._addresses.get(name))
-
-    async def close(self) -> None:
-        """Do nothing: other runs use the models too."""
+        recorded = recorded_models(lambda: closing(open_store()) if store is None else nullcontext(store))
+        return Models(engine.models.keys, recorded, addresses)
+    if any(name.startswith(SCRIPTED_PREFIX) for name in called):
+        return None
+    engine.models.addresses = addresses
+    return engine.models
 
 
 _Role = QMessageBox.ButtonRole
@@ -440,7 +407,7 @@ class RunBarPresenter:
 
     def models(self, session: Session) -> tuple[str, ...]:
         """The models that a document may call, as of its last analysis."""
-        return models_in_use(session.structure, default_model(self._preferences))
+        return models_in_use(session.structure, self._preferences.values.model)
 
     def remember_models(self, session: Session) -> None:
         """Put the models of a run first in the list of recent models."""

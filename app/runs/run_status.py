@@ -9,6 +9,7 @@ from app.runs.run_view_model import node_of
 from engine.formatting import format_duration, format_money, format_spending, format_tokens
 from engine.models.protocol import EMBEDDED_MODEL, GGUF_PREFIX, RECORDED_PREFIX, SCRIPTED_PREFIX
 from engine.run_state.state import NodeState
+from engine.settings import budget_limit
 
 if TYPE_CHECKING:
     from app.runs.run_view_model import RunViewModel
@@ -33,18 +34,6 @@ class Budget:
     def text(self) -> str:
         """Text such as `$0.017 of $0.05`."""
         return format_spending(self.spent, self.limit, self.unit)
-
-
-def budget_limit(workflow: Workflow, name: str, default: float | None) -> float | None:
-    """Return a budget: the document's own, else the user's default.
-
-    Args:
-        workflow: The document.
-        name: `budget_usd` or `budget_tokens`.
-        default: The budget in the user's settings.
-    """
-    stated = workflow.settings.get(name)
-    return stated if isinstance(stated, int | float) and not isinstance(stated, bool) else default
 
 
 def run_budget(

@@ -19,7 +19,6 @@ from app.inspector.model_list import ModelChoice, ModelGroup, ModelSource
 from app.runs.run_status import model_label
 from app.settings.preferences import Preferences
 from engine.errors import EngineError
-from engine.models.catalog import default_model_name
 from engine.models.keys import Keys
 from engine.models.known_models import KnownModel, example_of, gguf_models, known_examples, models_of_provider
 from engine.models.local_servers import LocalServer, find_local_servers, local_server_title
@@ -61,12 +60,13 @@ class AvailableModels(ModelSource):
     @property
     def can_search(self) -> bool:
         """Whether the user has yet to allow a search for servers on this computer."""
-        return not self._preferences.values.search_local_servers
+        name = "search_local_servers"
+        return not getattr(self._preferences, name) and not self._preferences.is_fixed(name)
 
     @property
     def default_label(self) -> str:
         """The user's default model, for people."""
-        return model_label(self._preferences.values.default_model or default_model_name())
+        return model_label(self._preferences.values.model)
 
     def groups(self) -> list[ModelGroup]:
         """Return the models: recent ones, the built-in one, in files, then by server and by provider."""
@@ -141,7 +141,7 @@ class AvailableModels(ModelSource):
             "providers_with_key": tuple(found.providers),
             "model_files": tuple(model.name for model in found.files or ()),
         }
-        if found.servers is not None and not self.can_search:
+        if found.servers is not None and self._preferences.search_local_servers:
             changes["local_models"] = tuple(name for server in found.servers for name in server.models)
         self._preferences.set(**changes)
         self.changed.emit()
@@ -152,7 +152,7 @@ class AvailableModels(ModelSource):
             self.changed.emit()
 
     def _follow(self, names: frozenset[str]) -> None:
-        if "search_local_servers" in names and self.can_search:
+        if "search_local_servers" in names and not self._preferences.search_local_servers:
             self._preferences.set(local_models=())
         if names & _FOLLOWED:
             self.changed.emit()

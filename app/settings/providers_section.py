@@ -24,6 +24,7 @@ from app.settings.settings_widgets import (
     ModelTestCall,
     ModelTestRow,
     StatusLabel,
+    disable_fixed,
     make_button,
     run_in_engine,
     run_model_test,
@@ -201,6 +202,7 @@ class ProvidersSection(QWidget):
         self.model_test.reset()
         for widget in (self.model, self.use, self.model_test.button):
             widget.setEnabled(row is not None)
+        disable_fixed(self._preferences, "default_model", self.use)
         self.set_key.setVisible(row is not None and bool(row.name))
         self.remove_key.setVisible(row is not None and bool(row.name))
         if row is None:

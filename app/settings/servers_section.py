@@ -13,12 +13,13 @@ from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtWidgets import QFormLayout, QLineEdit, QListWidget, QListWidgetItem, QWidget
 
 from app.engine_thread import EngineThread
-from app.settings.preferences import CustomServer, Preferences
+from app.settings.preferences import Preferences
 from app.settings.settings_widgets import (
     ModelTestCall,
     ModelTestResult,
     ModelTestRow,
     StatusLabel,
+    disable_fixed,
     line_field,
     make_button,
     password_field,
@@ -34,6 +35,7 @@ from engine.models.catalog import Models
 from engine.models.keys import Keys, KeyStoreError
 from engine.models.local_servers import LocalServer, find_local_servers, local_server_title
 from engine.models.providers import origin_of
+from engine.settings import CustomServer
 
 PREFIX = "openai/"
 """Prefix of the names of models with an OpenAI-compatible API."""
@@ -200,6 +202,9 @@ class ServersSection(QWidget):
         self._lay_out()
         preferences.changed.connect(self._follow)
         style().changed.connect(self._size)
+        disable_fixed(preferences, "search_local_servers", self.consent)
+        disable_fixed(preferences, "default_model", self.use)
+        disable_fixed(preferences, "servers", self.remove, self.fold)
         self._fill()
         self._show_consent()
 

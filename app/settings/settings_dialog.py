@@ -24,12 +24,7 @@ from app.inspector.field_spec import FieldKind, FieldSpec, field_specs
 from app.inspector.model_list import ModelComboBox, ModelSource
 from app.settings.extensions_controller import ExtensionsController
 from app.settings.extensions_section import McpServersSection, PluginsSection
-from app.settings.preferences import (
-    Preferences,
-    PreferenceValues,
-    apply_appearance,
-    validation_error,
-)
+from app.settings.preferences import FIXED_NOTE, Preferences, PreferenceValues, apply_appearance
 from app.settings.providers_section import EMBEDDED_MODEL_NOTE, ProvidersSection
 from app.settings.servers_section import ServersSection
 from app.settings.settings_widgets import SettingsSection, StatusLabel, make_button
@@ -47,8 +42,8 @@ from app.theme.widgets import (
 from app.worker import Worker
 from engine.errors import EngineError
 from engine.formatting import format_bytes, format_count
-from engine.models.catalog import default_model_name
 from engine.models.protocol import EMBEDDED_MODEL
+from engine.settings import setting_error
 from engine.store.store_protocol import EVERY_RUN, Store
 
 FIELD_WIDTH = 220
@@ -65,12 +60,14 @@ class PreferencesForm(QWidget):
         self.rows = {name: PreferenceRow(field, extra) for name, field, extra in _declared(page)}
         for name, row in self.rows.items():
             row.edited.connect(lambda value, name=name: self._set(name, value))
+            if preferences.is_fixed(name):
+                row.fix()
             layout.addWidget(row)
         self._show(frozenset(self.rows))
         preferences.changed.connect(self._show)
 
     def _set(self, name: str, value: object) -> None:
-        error = validation_error(name, value)
+        error = setting_error(name, value)
         self.rows[name].show_error(error)
         if not error:
             self._preferences.set(**{name: value})
@@ -109,6 +106,11 @@ class PreferenceRow(QWidget):
     def show_value(self, value: object) -> None:
         """Show the current value."""
         self.editor.show_value(value)
+
+    def fix(self) -> None:
+        """Say that the value comes from the environment, and refuse changes."""
+        self.editor.widget.setEnabled(False)
+        self.error.say(FIXED_NOTE)
 
     def show_error(self, text: str) -> None:
         """Show an error; an empty text clears it."""
@@ -238,7 +240,7 @@ class DefaultModelChooser(QWidget):
     def __init__(self, preferences: Preferences, models: ModelSource, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._preferences = preferences
-        self.box = ModelComboBox(models, f"{default_model_name()} (default)", with_setup=False)
+        self.box = ModelComboBox(models, f"{EMBEDDED_MODEL} (default)", with_setup=False)
         self.box.setAccessibleName("Default model")
         self.box.line.setAccessibleName("Default model")
         self.box.line.textEdited.connect(self._set)
@@ -247,11 +249,12 @@ class DefaultModelChooser(QWidget):
         self.note = StatusLabel()
         vbox(self.box, self.note, spacing=2, parent=self)
         preferences.changed.connect(self._follow)
+        self.box.setEnabled(not preferences.is_fixed("default_model"))
         self._show()
 
     def _set(self, text: str) -> None:
         name = text.strip() or None
-        error = validation_error("default_model", name)
+        error = setting_error("default_model", name)
         set_style_properties(self.box, invalid=bool(error))
         if error:
             self.note.say(error, "bad")
@@ -281,8 +284,9 @@ class DefaultModelChooser(QWidget):
         self._update_note()
 
     def _update_note(self) -> None:
-        name = self._preferences.values.default_model or default_model_name()
-        self.note.say(f"{EMBEDDED_MODEL_NOTE}." if name == EMBEDDED_MODEL else "")
+        name = self._preferences.values.model
+        notes = (FIXED_NOTE, not self.box.isEnabled()), (f"{EMBEDDED_MODEL_NOTE}.", name == EMBEDDED_MODEL)
+        self.note.say(" ".join(note for note, applies in notes if applies))
 
 
 class HistoryStorage(QWidget):
@@ -420,6 +424,8 @@ class SettingsDialog(QDialog):
         self.navigation.currentRowChanged.connect(self._show_page)
         self.notice = MessageBar(preferences.notice, "warning")
         self.notice.setVisible(bool(preferences.notice))
+        self.reset = self.notice.add_button("Reset settings", self._reset)
+        self.reset.setVisible(preferences.is_unreadable)
         preferences.save_failed.connect(self._show_warning)
         self.close_button = make_button("Close", self.close)
         self._lay_out()
@@ -524,7 +530,12 @@ class SettingsDialog(QDialog):
 
     def _show_warning(self, text: str) -> None:
         self.notice.say(text, "warning")
+        self.reset.setVisible(self._preferences.is_unreadable)
         self.notice.show()
+
+    def _reset(self) -> None:
+        self.notice.hide()
+        self._preferences.reset_file()
 
 
 def _page(title: str, *sections: QWidget) -> QScrollArea:

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QLineEdit, QPushButton, QWidget
 from shiboken6 import isValid
 
 from app.engine_thread import EngineThread
+from app.settings.preferences import FIXED_NOTE, Preferences
 from app.theme.style import ThemedIcon, set_style_properties
 from app.theme.widgets import STRETCH, PlainLabel, hbox, vbox
 from engine.errors import EngineError
@@ -38,6 +39,14 @@ def make_button(text: str, pressed: Callable[[], object], *, primary: bool = Fal
         button.setProperty("primary", True)
     button.clicked.connect(lambda _checked=False: pressed())
     return button
+
+
+def disable_fixed(preferences: Preferences, name: str, *widgets: QWidget) -> None:
+    """Disable widgets that change a setting whose value comes from the environment, and say why."""
+    if preferences.is_fixed(name):
+        for widget in widgets:
+            widget.setEnabled(False)
+            widget.setToolTip(FIXED_NOTE)
 
 
 def line_field(name: str, placeholder: str) -> QLineEdit:

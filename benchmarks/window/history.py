@@ -37,7 +37,7 @@ class Bench:
         Style(application).choose("dark", 1.0)
         self._folder = folder
         self.engine = EngineThread()
-        preferences = Preferences(folder / "preferences.json")
+        preferences = Preferences(folder / "settings.json")
         preferences.set(max_iterations_cap=max(iterations, 50))
         self.workbench = Workbench(
             self.engine, preferences, data_folder=folder / "unsaved", store=folder / "history.sqlite3"

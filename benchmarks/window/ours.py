@@ -27,7 +27,7 @@ class Contender:
         self._folder = folder
         Style(application)
         self._engine = EngineThread()
-        self._preferences = Preferences(folder / "preferences.json")
+        self._preferences = Preferences(folder / "settings.json")
         self._preferences.set(theme="dark")
         apply_appearance(self._preferences)
         self._workbench = Workbench(self._engine, self._preferences, data_folder=folder / "unsaved")

@@ -116,13 +116,8 @@ def batch_command(
     from engine.runner.event_loop import run_in_new_loop
 
     source = open_source(file)
-    options = replace(
-        flags.options(),
-        model=model,
-        budget_usd=row_budget_usd,
-        budget_tokens=budget_tokens,
-        source=source.stored_path,
-    )
+    flags = replace(flags, model=model, budget_usd=row_budget_usd, budget_tokens=budget_tokens)
+    options = replace(flags.options(source.workflow), source=source.stored_path)
     check_document(source.workflow, file, options)
     try:
         if str(table) == STANDARD_INPUT:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
+from engine.cli.common_options import settings_for_run
 from engine.cli.exit_codes import ExitCode
 from engine.cli.output import Screen, err, out, write_json
 from engine.cli.remedies import error_with_command, remedy_with_command
@@ -204,15 +205,18 @@ def models_command(
     """
     if context.invoked_subcommand is not None:
         return ExitCode.DONE
-    from engine.models.catalog import default_model_name
     from engine.models.keys import Keys
-    from engine.models.known_models import known_models
+    from engine.models.known_models import KnownModel, known_models
     from engine.models.local_servers import find_local_servers
     from engine.runner.event_loop import run_in_background_loop
 
+    settings = settings_for_run()
     servers = run_in_background_loop(find_local_servers()) if local else None
-    known = [model for model in known_models(Keys(), servers) if model.matches(search)]
-    default = default_model_name()
+    custom = [
+        KnownModel(one.model, "Custom server", "", None, f"Its address is {one.address}.") for one in settings.servers
+    ]
+    known = [model for model in (*custom, *known_models(Keys(), servers)) if model.matches(search)]
+    default = settings.model
     if as_json:
         write_json({"default": default, "models": [_model_to_json(model) for model in known]})
         return ExitCode.DONE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -16,14 +16,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from engine.cli.output import err
+from engine.cli.remedies import error_with_command
 from engine.errors import EngineError
-from engine.exits import MAX_ITERATIONS_CAP
+from engine.text_sanitizing import shown
 
 if TYPE_CHECKING:
     from engine import RunOptions
     from engine.document.model import Workflow
     from engine.models.catalog import Models
     from engine.plan.part import Part
+    from engine.settings import InvalidSetting, LoadedSettings, UserSettings
     from engine.store.store_protocol import RunSummary, Store
 
 
@@ -38,7 +40,12 @@ SourceName = Annotated[
     str, typer.Argument(metavar="FILE", help="Workflow file, name of a bundled template, or - for standard input.")
 ]
 RunName = Annotated[str, typer.Argument(metavar="RUN", help="Id of the run, or the beginning of it.")]
-IterationsCap = Annotated[int, typer.Option(min=1, metavar="N", help="Upper limit for the max iterations of loops.")]
+IterationsCap = Annotated[
+    int | None,
+    typer.Option(
+        min=1, metavar="N", help="Upper limit for the max iterations of loops. Default: that of the settings, else 50."
+    ),
+]
 ModelName = Annotated[
     str | None,
     typer.Option("--model", "-m", metavar="NAME", help="Model for all nodes, such as openai/gpt-4o-mini."),
@@ -70,14 +77,14 @@ StorePath = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class RunFlags:
-    """The options of commands that run a workflow, with the names and defaults of `RunOptions`."""
+    """The options of commands that run a workflow, with the names of `RunOptions`; None where none is given."""
 
     model: ModelName = None
     budget_usd: Annotated[
         float | None, typer.Option(min=0, callback=finite, metavar="USD", help="Budget of the run in US dollars.")
     ] = None
     budget_tokens: BudgetTokens = None
-    max_iterations_cap: IterationsCap = MAX_ITERATIONS_CAP
+    max_iterations_cap: IterationsCap = None
     allow_unknown_price: Annotated[
         bool, typer.Option("--allow-unknown-price", help="Allow models of unknown price despite a budget.")
     ] = False
@@ -98,11 +105,23 @@ class RunFlags:
         bool, typer.Option("--allow-code", help="Allow the tools python and shell to run code on this machine.")
     ] = False
 
-    def options(self) -> RunOptions:
-        """Return the run options."""
-        from engine import RunOptions
+    def options(self, workflow: Workflow | None = None) -> RunOptions:
+        """Return the run options. The user's settings determine what is not given.
 
-        return RunOptions(**asdict(self))
+        Args:
+            workflow: The document of a new run; None if the history has the options of an earlier one.
+
+        Raises:
+            SettingsError: The environment variable of a setting is invalid.
+        """
+        from engine import RunOptions
+        from engine.settings import run_defaults
+
+        values = settings_for_run()
+        defaults: dict[str, Any] = {"max_iterations_cap": values.max_iterations_cap}
+        if workflow is not None:
+            defaults = run_defaults(values, workflow)
+        return RunOptions(**defaults | {name: value for name, value in asdict(self).items() if value is not None})
 
 
 NO_FLAGS = RunFlags()
@@ -211,19 +230,61 @@ def history(context: typer.Context, path: Path | None) -> Generator[Store]:
         yield store
 
 
+def settings_for_run() -> UserSettings:
+    """Return the settings for a command that runs or checks workflows, with a warning for each that is ignored.
+
+    Raises:
+        SettingsError: An environment variable is invalid: whoever sets a budget must not run without one.
+    """
+    from engine.settings import SettingsError, Source
+
+    loaded = user_settings()
+    for one in loaded.invalid:
+        if one.source is Source.ENVIRONMENT:
+            raise SettingsError(_invalid_setting(one), "Correct it, or unset it.")
+    return loaded.values
+
+
+def user_settings() -> LoadedSettings[UserSettings]:
+    """Load the user's settings, with a warning for each that is ignored."""
+    from engine.settings import UserSettings, load_settings
+
+    loaded = load_settings(UserSettings)
+    for text in _setting_warnings(loaded):
+        err().line(f"Warning: {text}", style="yellow")
+    return loaded
+
+
+def _setting_warnings(loaded: LoadedSettings[UserSettings]) -> Iterator[str]:
+    if loaded.unreadable is not None:
+        yield f"{error_with_command(loaded.unreadable)} The default settings apply."
+    for one in loaded.invalid:
+        yield f"{_invalid_setting(one)} It is ignored."
+
+
+def _invalid_setting(invalid: InvalidSetting) -> str:
+    from engine.settings import Source, variable_of
+
+    is_file = invalid.source is Source.FILE
+    place = f'setting "{invalid.name}"' if is_file else f"environment variable {variable_of(invalid.name)}"
+    return f"The {place} is invalid: {shown(invalid.reason, 200)}"
+
+
 def models_with(path: Path | None, opened: Store | None = None) -> Models:
-    """The models for a run, including `recorded:RUN`.
+    """The models for a run, including `recorded:RUN` and those on the user's own servers.
 
     Args:
         path: The history file, opened when a recorded model needs it; None for the default.
         opened: The history, if it is already open.
     """
     from engine.models.catalog import Models
+    from engine.settings import UserSettings, load_settings
     from engine.store import open_store
     from engine.store.recorded_model import recorded_models
 
     return Models(
-        recorded=recorded_models(lambda: closing(open_store(path)) if opened is None else nullcontext(opened))
+        recorded=recorded_models(lambda: closing(open_store(path)) if opened is None else nullcontext(opened)),
+        addresses=load_settings(UserSettings).values.server_addresses,
     )
 
 

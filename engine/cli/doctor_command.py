@@ -62,6 +62,7 @@ def report(window_obstacle: WindowCheck | None) -> dict[str, dict[str, str]]:
         },
         "Packages": {name: _version(name) for name in PACKAGES},
         "Models": dict(_models()),
+        "Settings": dict(_settings()),
         "Keys": {"keyring": _keyring()},
         "Files": dict(_files()),
         "Window": {"state": _window(window_obstacle)},
@@ -76,13 +77,13 @@ def _version(package: str) -> str:
 
 
 def _models() -> Iterator[tuple[str, str]]:
-    from engine.models.catalog import default_model_name
     from engine.models.keys import Keys
     from engine.models.known_models import built_in_model, gguf_models, known_examples
     from engine.models.local_servers import find_local_servers
     from engine.runner.event_loop import run_in_background_loop
+    from engine.settings import UserSettings, load_settings
 
-    yield "default", default_model_name()
+    yield "default", load_settings(UserSettings).values.model
     built_in = built_in_model()
     yield built_in.name, "ready" if built_in.available else built_in.how_to_get
     in_files = gguf_models()
@@ -93,6 +94,18 @@ def _models() -> Iterator[tuple[str, str]]:
         yield server.title, answer if server.is_running else "does not answer"
     with_key = [example.title for example in known_examples(Keys()) if example.available]
     yield "providers with a key", ", ".join(with_key) or "none"
+
+
+def _settings() -> Iterator[tuple[str, str]]:
+    """The file, and where changed settings come from; their values may be private."""
+    from engine.settings import UserSettings, load_settings, settings_path
+
+    loaded, path = load_settings(UserSettings), settings_path()
+    yield "file", f"{_shortened(path)} ({'cannot be read' if loaded.unreadable is not None else _size(path)})"
+    for name, source in loaded.sources.items():
+        yield name, str(source)
+    for invalid in loaded.invalid:
+        yield invalid.name, f"invalid ({invalid.source})"
 
 
 def _keyring() -> str:

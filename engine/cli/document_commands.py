@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from engine.cli.common_options import IterationsCap, SourceName
+from engine.cli.common_options import IterationsCap, SourceName, settings_for_run
 from engine.cli.exit_codes import ExitCode
 from engine.cli.output import count_problems, err, out, write_exactly, write_file, write_json, write_problems
 from engine.errors import EngineError
-from engine.exits import MAX_ITERATIONS_CAP
 from engine.importing.importers import known_formats
 from engine.text_sanitizing import shown
 
@@ -43,7 +42,7 @@ def validate_command(
         list[str],
         typer.Argument(metavar="FILE", help="Workflow files, names of bundled templates, or - for standard input."),
     ],
-    max_iterations_cap: IterationsCap = MAX_ITERATIONS_CAP,
+    max_iterations_cap: IterationsCap = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write the problems as one JSON object.")] = False,
 ) -> int:
     """Validate workflow files and list their problems.
@@ -54,7 +53,8 @@ def validate_command(
     """
     from engine.document.problems import has_errors
 
-    found = {name: _problems(name, max_iterations_cap) for name in files}
+    cap = max_iterations_cap or settings_for_run().max_iterations_cap
+    found = {name: _problems(name, cap) for name in files}
     if as_json:
         listed = [
             {"file": name, "problems": [problem.to_json() for problem in problems]} for name, problems in found.items()

@@ -14,6 +14,7 @@ import typer
 from engine import __version__
 from engine.cli.batch_command import batch_command
 from engine.cli.catalog_commands import models_app, nodes_command, plugins_command, templates_command, tools_command
+from engine.cli.config_command import config_app
 from engine.cli.doctor_command import WindowCheck, doctor_command
 from engine.cli.document_commands import export_command, graph_command, import_command, validate_command
 from engine.cli.exit_codes import ExitCode
@@ -40,6 +41,7 @@ app.command("tools")(tools_command)
 app.command("plugins")(plugins_command)
 app.command("templates")(templates_command)
 app.add_typer(models_app, name="models")
+app.add_typer(config_app, name="config")
 app.command("doctor")(doctor_command)
 
 

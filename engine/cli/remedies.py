@@ -20,6 +20,7 @@ _HINTS: Final[dict[Fix, str]] = {
     Fix.LIST_RUNS: "'loopwright runs' lists the runs.",
     Fix.RAISE_BUDGET: "Use --budget-usd, --budget-tokens, or --set {subject}.budget_usd=... for that of the loop.",
     Fix.REPEAT_CALLS: "Use --retry-in-flight.",
+    Fix.RESET_SETTINGS: "Use: loopwright config reset.",
     Fix.RUN_UP_TO: "Use --until.",
     Fix.SHOW_RUN: "See 'loopwright runs show {subject}'.",
 }

@@ -81,7 +81,7 @@ def run_command(
             from engine.cli.arguments import open_source, parse_inputs
 
             source = open_source(file)
-            options = replace(flags.options(), source=source.stored_path)
+            options = replace(flags.options(source.workflow), source=source.stored_path)
             part = chosen_part(until, only, from_node)
             if part is None:
                 check_document(source.workflow, file, options)

@@ -141,7 +141,8 @@ def runs_fork(
             max_iterations=max_iterations,
             document=workflow,
         )
-        plan = plan_fork(stored, run_id, at, changes, max_iterations_cap=flags.max_iterations_cap)
+        options = replace(flags.options(), model=model, source=source)
+        plan = plan_fork(stored, run_id, at, changes, max_iterations_cap=options.max_iterations_cap)
         confirms = _consent(stored, run_id, workflow, allow)
         if confirms:  # the user has just made these changes
             approve(plan.workflow)
@@ -150,7 +151,7 @@ def runs_fork(
         _announce(plan)
         if not yes and can_ask():
             typer.confirm("Start this run?", abort=True, err=True, default=True)
-        options = replace(flags.options(), model=model, source=source, confirm_calls=confirms)
+        options = replace(options, confirm_calls=confirms)
         return _watch(partial(fork, stored, plan), options, stored, OutputFormat(events, as_json))
 
 

@@ -48,9 +48,12 @@ if TYPE_CHECKING:
     from engine.models.gguf_model import GgufSettings
 
 
+MODEL_VARIABLE: Final = "LOOPWRIGHT_MODEL"
+
+
 def default_model_name(environment: Mapping[str, str] = os.environ) -> str:
-    """The model if neither document nor command line names one: that of LOOPWRIGHT_MODEL, else the built-in one."""
-    return environment.get("LOOPWRIGHT_MODEL", "").strip() or EMBEDDED_MODEL
+    """The model if neither document nor options name one: that of LOOPWRIGHT_MODEL, else the built-in one."""
+    return environment.get(MODEL_VARIABLE, "").strip() or EMBEDDED_MODEL
 
 
 class Models:
@@ -63,16 +66,24 @@ class Models:
         keys: The user's keys.
         recorded: Creates the model that replays the run of that id, or of that file; None without a history. An
             argument, because the models do not depend on the store.
+        addresses: The addresses of the user's own servers by model, for calls that name no address.
 
     Attributes:
         keys: The user's keys.
+        addresses: As above; can be replaced.
         gguf_settings: Returns how GGUF files are run; None for the settings in the environment. Can be replaced.
     """
 
     gguf_settings: Callable[[], GgufSettings] | None = None
 
-    def __init__(self, keys: Keys | None = None, recorded: Callable[[str], Model] | None = None) -> None:
+    def __init__(
+        self,
+        keys: Keys | None = None,
+        recorded: Callable[[str], Model] | None = None,
+        addresses: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.keys = keys or Keys()
+        self.addresses = addresses
         self._recorded = recorded
         self._models: dict[tuple[str, str | None], Model] = {}
 
@@ -88,6 +99,7 @@ class Models:
             ModelError: No model can have that name (`NOT_FOUND`), or a script or a recorded run cannot be read.
         """
         check_model_name(name)
+        api_base = api_base or self.addresses.get(name)
         if name == EMBEDDED_MODEL or name.startswith(_OWN_KINDS) or _split_added(name):
             api_base = None
         key = (name, api_base)

@@ -47,8 +47,9 @@ def environment(tmp_path: Path, screen: Screen) -> dict[str, str]:
     }
     config = home / "XDG_CONFIG_HOME" / "loopwright"
     config.mkdir(parents=True)
-    (config / "preferences.json").write_text(json.dumps({"version": 1, "learned": ["tour"]}))
+    (config / "settings.json").write_text(json.dumps({"window": {"learned": ["tour"]}}))
     own = {"HOME": str(home), "LOOPWRIGHT_MODEL": f"scripted:{script}", **folders}
+    own["LOOPWRIGHT_SETTINGS"] = str(config / "settings.json")
     own["LOOPWRIGHT_STORE"] = str(home / "history.sqlite3")
     return {**screen.environment(os.environ), **own}
 

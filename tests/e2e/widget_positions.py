@@ -40,7 +40,7 @@ def main(task: str, *arguments: str) -> None:
     Style(application)
     engine = EngineThread()
     with tempfile.TemporaryDirectory() as folder:
-        workbench = Workbench(engine, Preferences(Path(folder) / "preferences.json"), data_folder=Path(folder))
+        workbench = Workbench(engine, Preferences(Path(folder) / "settings.json"), data_folder=Path(folder))
         workbench.show()
         workbench.window.resize(*DEFAULT_SIZE)  # the screen of the offscreen platform is smaller
         QTest.qWait(300)

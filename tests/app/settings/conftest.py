@@ -55,7 +55,7 @@ def no_ring(ring: MemoryKeyring) -> None:
 
 @pytest.fixture
 def preferences(qtbot: QtBot, tmp_path: Path) -> Iterator[Preferences]:
-    preferences = Preferences(tmp_path / "preferences.json")
+    preferences = Preferences(tmp_path / "settings.json")
     preferences.set(theme="dark")
     yield preferences
     preferences.save()

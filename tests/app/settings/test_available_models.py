@@ -7,15 +7,18 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.controllers.run_controller import CustomServerModels
+from app.controllers.run_controller import run_options
+from app.engine_thread import EngineThread
 from app.settings.available_models import AvailableModels
-from app.settings.preferences import CustomServer, Preferences
+from app.settings.preferences import Preferences
 from engine.models import price_list
-from engine.models.catalog import Models
 from engine.models.price_list import provider_models
+from engine.plan.structure import analyse
+from engine.settings import CustomServer
 from tests.app.settings.conftest import CANARY
 from tests.engine.models.gguf_writer import language_model, write_header
 from tests.engine.models.test_keys import MemoryKeyring
+from tests.engine.semantics.documents import around, llm
 from tests.engine.wire.server import WireServer
 
 BUILT_IN = "embedded:smollm2-135m"
@@ -172,14 +175,13 @@ def test_missing_servers_are_reported_in_the_list(
     assert "Ollama" in notes[0]
 
 
-async def test_model_of_a_custom_server_is_found_by_name() -> None:
-    models = Models()
-    catalog = CustomServerModels(models, [CustomServer(model="openai/mine", address="http://localhost:9/v1")])
+def test_run_calls_the_model_of_a_custom_server_at_its_address(
+    engine_thread: EngineThread, preferences: Preferences
+) -> None:
+    preferences.set(servers=(CustomServer(model="openai/mine", address="http://localhost:9/v1"),))
 
-    assert catalog.get("openai/mine") is models.get("openai/mine", "http://localhost:9/v1")
-    assert catalog.get("openai/mine", "http://localhost:7/v1") is models.get("openai/mine", "http://localhost:7/v1")
-    assert catalog.get("openai/other") is models.get("openai/other")
-    mine = catalog.get("openai/mine")
-    await catalog.close()
-    assert catalog.get("openai/mine") is mine
-    await models.close()
+    structure = analyse(around(llm("draft"), edges="loop -> draft -> exit"))
+    options = run_options(structure, engine_thread, preferences, None)
+
+    assert options.models is not None
+    assert options.models.get("openai/mine") is engine_thread.models.get("openai/mine", "http://localhost:9/v1")

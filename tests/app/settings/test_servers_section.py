@@ -9,11 +9,12 @@ from PySide6.QtWidgets import QLineEdit
 from pytestqt.qtbot import QtBot
 
 from app.engine_thread import EngineThread
-from app.settings.preferences import CustomServer, Preferences
+from app.settings.preferences import Preferences
 from app.settings.servers_section import ServersSection
 from app.settings.settings_dialog import SettingsDialog
 from app.settings.settings_widgets import ModelTestResult
 from engine.models.catalog import Models
+from engine.settings import CustomServer
 from tests.app.settings.conftest import CANARY
 from tests.engine.models.test_keys import MemoryKeyring
 from tests.engine.wire.server import WireServer

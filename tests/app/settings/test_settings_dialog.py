@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,11 @@ from pytestqt.qtbot import QtBot
 
 from app.engine_thread import EngineThread
 from app.inspector.model_list import ModelSource
-from app.settings.preferences import Preferences, apply_appearance
+from app.settings.preferences import FIXED_NOTE, Preferences, apply_appearance
 from app.settings.settings_dialog import PAGES, SettingsDialog
 from app.theme.style import style
 from app.theme.tokens import DARK, LIGHT, Theme
+from engine.settings import Source, UserSettings, load_settings
 
 Key = Qt.Key
 
@@ -222,12 +224,78 @@ def test_closing_the_dialog_saves_the_preferences(
 def test_damaged_file_is_reported_above_the_pages(engine_thread: EngineThread, tmp_path: Path, qtbot: QtBot) -> None:
     path = tmp_path / "settings.json"
     path.write_text("{")
-    dialog = SettingsDialog(Preferences(path), engine_thread, ModelSource())
+    preferences = Preferences(path)
+    dialog = SettingsDialog(preferences, engine_thread, ModelSource())
     qtbot.addWidget(dialog)
     with qtbot.waitSignal(dialog.providers.refreshed):
         dialog.show()
     assert dialog.notice.isVisible()
-    assert "are damaged" in dialog.notice.text
+    assert str(path) in dialog.notice.text
+    preferences.set(theme="light")
+
+    qtbot.mouseClick(dialog.reset, Qt.MouseButton.LeftButton)
+
+    assert not dialog.notice.isVisible()
+    assert path.with_name("settings.broken.json").read_text() == "{"
+    assert json.loads(path.read_text())["theme"] == "light"
+    assert not preferences.is_unreadable
+
+
+def test_settings_from_the_environment_are_shown_and_cannot_be_changed(
+    engine_thread: EngineThread, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+) -> None:
+    for name, value in (("MODEL", "openai/gpt-5"), ("BUDGET_USD", "0.25"), ("SEARCH_LOCAL_SERVERS", "false")):
+        monkeypatch.setenv(f"LOOPWRIGHT_{name}", value)
+    preferences = Preferences(tmp_path / "settings.json")
+    dialog = SettingsDialog(preferences, engine_thread, ModelSource())
+    qtbot.addWidget(dialog)
+    with qtbot.waitSignal(dialog.providers.refreshed):
+        dialog.show_page("models")
+
+    assert dialog.default_model.box.currentText() == "openai/gpt-5"
+    assert dialog.default_model.note.text() == FIXED_NOTE
+    fixed = (dialog.default_model.box, dialog.providers.use, dialog.servers.use, dialog.servers.consent)
+    assert [widget.isEnabled() for widget in fixed] == [False] * 4
+    dialog.show_page("runs")
+    rows = dialog.forms["runs"].rows
+    assert {name: row.editor.widget.isEnabled() for name, row in rows.items()} == {
+        "max_iterations_cap": True,
+        "budget_usd": False,
+        "budget_tokens": True,
+        "notify_when_done": True,
+    }
+    budget = rows["budget_usd"].editor.widget
+    assert isinstance(budget, QLineEdit)
+    assert budget.text() == "0.25"
+    assert rows["budget_usd"].error.text() == FIXED_NOTE
+
+
+@pytest.mark.parametrize(
+    ("page", "name", "change", "stored"),
+    [
+        ("runs", "max_iterations_cap", "120", 120),
+        ("runs", "budget_usd", "0.5", 0.5),
+        ("runs", "budget_tokens", "9000", 9000),
+        ("history", "keep_megabytes", "", None),
+        ("history", "keep_runs", "7", 7),
+        ("runs", "notify_when_done", None, False),
+        ("appearance", "formatted_results", None, False),
+    ],
+)
+def test_what_a_form_changes_is_what_other_programs_read(
+    dialog: SettingsDialog, preferences: Preferences, page: str, name: str, change: str | None, stored: object
+) -> None:
+    dialog.show_page(page)
+    editor = dialog.forms[page].rows[name].editor.widget
+    if change is None:
+        QTest.keyClick(editor, Key.Key_Space)
+    else:
+        _retype(editor, change)
+        QTest.keyClick(editor, Key.Key_Return)
+    dialog.close()
+
+    loaded = load_settings(UserSettings, preferences.path)
+    assert (getattr(loaded.values, name), loaded.source(name)) == (stored, Source.FILE)
 
 
 def test_save_failure_is_reported_above_the_pages(dialog: SettingsDialog, preferences: Preferences) -> None:
@@ -237,7 +305,8 @@ def test_save_failure_is_reported_above_the_pages(dialog: SettingsDialog, prefer
     preferences.set(budget_usd=1.0)
     preferences.save()
     assert dialog.notice.isVisible()
-    assert "Cannot save" in dialog.notice.text
+    assert str(preferences.path) in dialog.notice.text
+    assert dialog.reset.isVisible()
     preferences.path.rmdir()
 
 

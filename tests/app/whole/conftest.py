@@ -214,7 +214,7 @@ def make_whole(
 
     def make() -> Whole:
         answers, folder = Answers(), tmp_path / f"home-{len(made)}"
-        preferences = Preferences(folder / "preferences.json")
+        preferences = Preferences(folder / "settings.json")
         workbench = Workbench(engine_thread, preferences, dialogs=answers, data_folder=folder / "unsaved")
         with qtbot.waitExposed(workbench.window):
             workbench.show()

@@ -57,7 +57,7 @@ Script = Callable[..., None]
 
 @pytest.fixture
 def preferences(qapp: Any, tmp_path: Path) -> Iterator[Preferences]:
-    preferences = Preferences(tmp_path / "preferences.json")
+    preferences = Preferences(tmp_path / "settings.json")
     preferences.set(theme="dark")
     yield preferences
     preferences.deleteLater()

@@ -12,7 +12,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMessageBox, QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.settings.preferences import CustomServer, Preferences
+from app.settings.preferences import Preferences
 from app.window.document_page import DocumentPage, fix_title
 from app.window.run_dialog import RunDialog
 from app.workbench import Workbench
@@ -22,6 +22,7 @@ from engine.document.operations import SetConfig, SetEnabled, SetPinned
 from engine.errors import Fix
 from engine.models.providers import PROVIDERS
 from engine.run_state.state import NodeState
+from engine.settings import CustomServer
 from tests.app.window.conftest import open_file, press, saved
 from tests.engine.models.test_keys import MemoryKeyring
 from tests.engine.wire.fixtures import wire

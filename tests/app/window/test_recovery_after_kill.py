@@ -70,7 +70,7 @@ def check_kept(description: str, reported: dict[int, float], killed: float) -> N
 
 def next_start(engine: EngineThread, home: Path) -> Workbench:
     """A workbench with the settings and the data of the program that was killed."""
-    preferences = Preferences(home / "config/loopwright/preferences.json")
+    preferences = Preferences(home / "config/loopwright/settings.json")
     workbench = Workbench(engine, preferences, dialogs=Answers(), data_folder=home / "data/loopwright/unsaved")
     preferences.setParent(workbench.window)
     workbench.show()

@@ -18,7 +18,7 @@ SECRET = "sk-very-secret-0123456789"
 def test_report_names_versions_models_files_and_the_window(program: Program) -> None:
     sections = json.loads(program("doctor", "--json").out)
 
-    assert list(sections) == ["Program", "Packages", "Models", "Keys", "Files", "Window"]
+    assert list(sections) == ["Program", "Packages", "Models", "Settings", "Keys", "Files", "Window"]
     assert sections["Program"]["loopwright"] == engine.__version__
     assert sections["Packages"]["litellm"][0].isdigit()
     assert {"Ollama", "LM Studio", "llama.cpp", "default"} <= set(sections["Models"])
@@ -36,6 +36,29 @@ def test_report_says_which_providers_have_a_key_and_shows_none(
 
     assert "providers with a key: OpenAI" in output
     assert SECRET not in output
+
+
+def test_report_names_changed_settings_and_their_sources_but_no_values(
+    program: Program, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text('{"default_model": "openai/private", "theme": "blue"}')
+    monkeypatch.setenv("LOOPWRIGHT_SETTINGS", str(path))
+    monkeypatch.setenv("LOOPWRIGHT_BUDGET_USD", "1")
+
+    output = program("doctor", "--json").out
+
+    sections = json.loads(output)
+    assert sections["Settings"] == {
+        "file": f"{path} (0.0 MB)",
+        "default_model": "file",
+        "budget_usd": "environment",
+        "theme": "invalid (file)",
+    }
+    assert sections["Models"]["default"] == "openai/private"
+
+    path.write_text("{")
+    assert "cannot be read" in json.loads(program("doctor", "--json").out)["Settings"]["file"]
 
 
 def test_report_has_no_name_of_the_user(program: Program, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 from benchmarks import reference_pages
 from benchmarks.reference_pages import main, pages, providers_page, write_pages
 from engine.models.quirks import QUIRKS
+from engine.settings import SETTINGS, variable_of
 
 COMMITTED = Path(__file__).parents[3] / "docs" / "reference"
 
@@ -21,6 +22,14 @@ def test_committed_providers_page_is_up_to_date():
     lines = providers_page().splitlines()
     heads_and_rules = 2 * len(QUIRKS)
     assert sum(line.startswith("|") for line in lines) == sum(map(len, QUIRKS.values())) + heads_and_rules
+
+
+def test_settings_page_has_every_setting_with_its_variable():
+    page = pages()["settings.md"]
+    assert "| `max_iterations_cap` | Max iterations per loop | integer, at least 1, at most 10000 | `50` | " in page
+    for name in SETTINGS:
+        assert f"| `{name}` |" in page
+        assert f"`{variable_of(name)}`" in page
 
 
 def test_there_is_a_page_for_each_node_type_and_each_command():
@@ -38,7 +47,7 @@ def test_page_has_ports_limits_defaults_and_help():
 def test_command_page_has_example_and_options():
     run = pages()["commands/run.md"]
     assert "```sh\nloopwright run self-refine" in run
-    assert "| `--max-iterations-cap` `N` | `50` | Upper limit for the max iterations of loops. |" in run
+    assert "| `--max-iterations-cap` `N` |  | Upper limit for the max iterations of loops. " in run
 
 
 def test_only_obsolete_generated_pages_are_removed(tmp_path: Path):

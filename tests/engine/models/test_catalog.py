@@ -224,3 +224,12 @@ def test_catalog_imports_nothing_slow() -> None:
     root = Path(__file__).parents[3]
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, cwd=root, timeout=60)
     assert (result.returncode, result.stderr) == (0, b"")
+
+
+async def test_model_of_the_users_own_server_is_called_at_its_address() -> None:
+    models = Models(addresses={"openai/mine": "http://localhost:9/v1"})
+
+    assert models.get("openai/mine") is models.get("openai/mine", "http://localhost:9/v1")
+    assert models.get("openai/mine", "http://localhost:7/v1") is not models.get("openai/mine")
+    assert models.get("openai/other") is not models.get("openai/other", "http://localhost:9/v1")
+    await models.close()

@@ -1,0 +1,199 @@
+"""Implements `loopwright config`, which shows and changes the user's settings."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from engine.cli.common_options import can_ask, user_settings
+from engine.cli.exit_codes import ExitCode
+from engine.cli.output import err, out, write_json
+from engine.cli.remedies import command_of
+from engine.errors import EngineError, Fix, did_you_mean
+from engine.text_sanitizing import shown
+from engine.values import compact_json
+
+if TYPE_CHECKING:
+    from engine.settings import LoadedSettings, UserSettings
+
+_SECRET = re.compile(r"(?:^|_)(?:key|apikey|token|secret|password|passwd|credentials?)s?(?:_|$)")
+
+config_app = typer.Typer(no_args_is_help=True)
+
+
+@config_app.callback()
+def config_command() -> None:
+    """Show and change the settings, which the window shares.
+
+    An option of a command takes precedence over a setting's environment variable, that over the file, and the file over
+    the default. API keys are not settings: see `loopwright models set-key`.
+
+    Example: loopwright config set default_model openai/gpt-4o-mini
+    """
+
+
+def _complete_keys(incomplete: str) -> list[tuple[str, str]]:
+    from engine.settings import SETTINGS
+
+    return [(name, field.title or "") for name, field in SETTINGS.items() if name.startswith(incomplete)]
+
+
+def _complete_values(context: typer.Context, incomplete: str) -> list[str]:
+    from engine.settings import UserSettings
+
+    schema = UserSettings.model_json_schema()["properties"].get(context.params.get("key"), {})
+    values = ["true", "false"] if schema.get("type") == "boolean" else schema.get("enum", [])
+    return [value for value in values if value.startswith(incomplete)]
+
+
+Key = Annotated[str, typer.Argument(metavar="KEY", help="Name of the setting.", autocompletion=_complete_keys)]
+
+
+@config_app.command("list")
+def list_settings(
+    as_json: Annotated[bool, typer.Option("--json", help="Write the settings as one JSON object.")] = False,
+) -> int:
+    """List all settings with their values, and where each value comes from: default, file or environment.
+
+    Example: loopwright config list
+    """
+    from engine.settings import SETTINGS, settings_path, variable_of
+
+    loaded = user_settings()
+    if as_json:
+        write_json(
+            {
+                "path": str(settings_path()),
+                "settings": {
+                    name: {"value": value, "source": loaded.source(name), "variable": variable_of(name)}
+                    for name, value in loaded.values.model_dump(mode="json").items()
+                },
+            }
+        )
+        return ExitCode.DONE
+    rows = [
+        (name, _text(value), _source_text(loaded, name), SETTINGS[name].title or "")
+        for name, value in loaded.values.model_dump(mode="json").items()
+    ]
+    out().table(("Setting", "Value", "Source", "Description"), rows)
+    return ExitCode.DONE
+
+
+@config_app.command("get")
+def get_setting(key: Key) -> int:
+    """Print the value of a setting: a text as it is, any other value as JSON.
+
+    Example: loopwright config get default_model
+    """
+    _check(key)
+    out().line(_text(user_settings().values.model_dump(mode="json")[key]))
+    return ExitCode.DONE
+
+
+@config_app.command("set")
+def set_setting(
+    key: Key,
+    value: Annotated[
+        str,
+        typer.Argument(metavar="VALUE", help="The new value; null for none.", autocompletion=_complete_values),
+    ],
+) -> int:
+    """Change a setting in the file. Windows that are open follow.
+
+    Example: loopwright config set budget_usd 0.50
+    """
+    from engine.settings import change_settings, parse_setting, settings_path
+
+    _check(key)
+    change_settings(settings_path(), {key: parse_setting(key, value)})
+    _note_environment(key)
+    return ExitCode.DONE
+
+
+@config_app.command("unset")
+def unset_setting(key: Key) -> int:
+    """Remove a setting from the file, so that its default applies.
+
+    Example: loopwright config unset budget_usd
+    """
+    from engine.settings import change_settings, settings_path
+
+    _check(key)
+    change_settings(settings_path(), {}, (key,))
+    _note_environment(key)
+    return ExitCode.DONE
+
+
+@config_app.command("reset")
+def reset_all(yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False) -> int:
+    """Reset all settings to their defaults. A file that cannot be read is renamed.
+
+    Example: loopwright config reset --yes
+    """
+    from engine.settings import reset_settings, settings_path
+
+    if not yes:
+        if not can_ask():
+            raise EngineError("Nothing was reset.", "Add --yes.")
+        typer.confirm("Reset all settings to their defaults?", abort=True, err=True)
+    backup = reset_settings(settings_path())
+    out().line("All settings have their defaults." + (f" The old file is {backup} now." if backup else ""))
+    return ExitCode.DONE
+
+
+@config_app.command("path")
+def show_path() -> int:
+    """Print the path of the settings file.
+
+    Example: loopwright config path
+    """
+    from engine.settings import settings_path
+
+    out().line(str(settings_path()))
+    return ExitCode.DONE
+
+
+def _check(name: str) -> None:
+    """Refuse an unknown setting.
+
+    Raises:
+        SettingsError: There is no such setting.
+    """
+    from engine.settings import SETTINGS, SettingsError
+
+    if name in SETTINGS:
+        return
+    if _SECRET.search(name.lower().replace("-", "_")):
+        raise SettingsError("Keys and passwords are not stored in the settings.", _key_place(name))
+    suggestion = did_you_mean(name, SETTINGS) or f"Settings: {', '.join(SETTINGS)}."
+    raise SettingsError(f'There is no setting "{shown(name, 60)}".', suggestion)
+
+
+def _key_place(name: str) -> str:
+    from engine.models.providers import PROVIDERS
+
+    variable = name.upper().replace("-", "_")
+    for provider in PROVIDERS.values():
+        if variable in provider.key_variables or variable.startswith(f"{provider.name.upper()}_"):
+            return command_of(Fix.ADD_KEY.of(provider.name))
+    return "Put them into environment variables, or use 'loopwright models set-key PROVIDER'."
+
+
+def _note_environment(name: str) -> None:
+    from engine.settings import Source, UserSettings, load_settings, variable_of
+
+    if load_settings(UserSettings).source(name) is Source.ENVIRONMENT:
+        err().line(f"The environment variable {variable_of(name)} takes precedence.")
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else compact_json(value)
+
+
+def _source_text(loaded: LoadedSettings[UserSettings], name: str) -> str:
+    from engine.settings import Source, variable_of
+
+    source = loaded.source(name)
+    return f"{source} ({variable_of(name)})" if source is Source.ENVIRONMENT else str(source)
