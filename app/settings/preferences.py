@@ -34,7 +34,7 @@ from engine.settings import (
 MAX_RECENT: Final = 12
 """Number of recent files and models to remember."""
 
-FIXED_NOTE: Final = "Set outside of Loopwright, in its environment. It can't be changed here."
+FIXED_NOTE: Final = "Set outside of Loopwright, so it can't be changed here."
 
 
 class PreferenceValues(UserSettings):

@@ -49,6 +49,7 @@ class BatchOptions:
         name: The name of the batch. A new name runs every row again.
         models: Creates the models of a run, which the batch closes.
         executor: Runs the rows elsewhere (`engine.batch.executors`); None for this process.
+        addresses: The addresses of the user's own servers by model, for rows on an executor.
         retry_in_flight: Whether to repeat tool calls that were in flight when a row stopped. Model calls are always
             repeated.
     """
@@ -61,6 +62,7 @@ class BatchOptions:
     name: str = ""
     models: Callable[[], Catalog] = Models
     executor: Executor | None = None
+    addresses: Mapping[str, str] = field(default_factory=dict[str, str])
     retry_in_flight: bool = False
 
 
@@ -215,7 +217,7 @@ class Batch:
     def _runner(self) -> RowRunner:
         options = self.options
         if options.executor is not None:
-            return ExecutorRunner(self.workflow, self._run_options, options.executor, options.store)
+            return ExecutorRunner(self.workflow, self._run_options, options.executor, options.store, options.addresses)
         run = replace(self._run_options, shared_budget=self._budget)
         return LocalRunner(self._plan, run, options.models, options.store, retry_in_flight=options.retry_in_flight)
 

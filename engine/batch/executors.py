@@ -13,19 +13,20 @@ import asyncio
 import json
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from concurrent.futures import Executor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any, Final
 
 from engine.batch.rows import BatchRow, RowResult, refused_row, row_result
 from engine.document.files import dumps, loads
 from engine.document.model import Workflow
 from engine.errors import EngineError, Fix
-from engine.models.catalog import default_model_name
+from engine.models.catalog import Models, default_model_name
 from engine.plan.execution_plan import Plan
 from engine.run_state.reducer import apply, reduce_events
 from engine.run_state.result import RESULT_EVENTS, RunResult, result_of
@@ -197,9 +198,17 @@ class ExecutorRunner(RowRunner):
         options: The options of each run. Models and node types are those that the workers have.
         executor: The executor.
         store: The history; None to store nothing.
+        addresses: The addresses of the user's own servers by model.
     """
 
-    def __init__(self, workflow: Workflow, options: RunOptions, executor: Executor, store: Store | None) -> None:
+    def __init__(
+        self,
+        workflow: Workflow,
+        options: RunOptions,
+        executor: Executor,
+        store: Store | None,
+        addresses: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         super().__init__(store)
         self._executor = executor
         self._shared: dict[str, Any] = {
@@ -207,6 +216,7 @@ class ExecutorRunner(RowRunner):
             "options": options_to_json(options, default_model_name()),
             "folder": None if options.folder is None else str(options.folder),
             "source": options.source,
+            "addresses": dict(addresses),
             **{name: getattr(options, name) for name in _PERMISSIONS},
         }
 
@@ -270,9 +280,13 @@ def run_row(task: str) -> str:
     )
 
     async def finished(store: Store) -> None:
-        stored = options_with_stored(replace(options, store=store), given["options"])
-        run = start(loads(given["document"]), given["inputs"], stored)
-        await _run_until_questions(run, is_stored=True)
+        models = Models(addresses=given["addresses"])
+        stored = options_with_stored(replace(options, store=store, models=models), given["options"])
+        try:
+            run = start(loads(given["document"]), given["inputs"], stored)
+            await _run_until_questions(run, is_stored=True)
+        finally:
+            await models.close()
 
     with TemporaryDirectory(prefix="loopwright-") as folder, closing(open_store(Path(folder) / "row.sqlite3")) as store:
         try:

@@ -22,6 +22,7 @@ from engine.cli.common_options import (
     ask_consent,
     finite,
     models_with,
+    server_addresses,
     with_run_flags,
 )
 from engine.cli.exit_codes import ExitCode, Interrupts
@@ -143,6 +144,7 @@ def batch_command(
                 store=opened,
                 name=name,
                 models=lambda: models_with(store, opened),
+                addresses=server_addresses(),
                 executor=rows_executor,
                 retry_in_flight=retry_in_flight,
             )

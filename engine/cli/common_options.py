@@ -278,14 +278,20 @@ def models_with(path: Path | None, opened: Store | None = None) -> Models:
         opened: The history, if it is already open.
     """
     from engine.models.catalog import Models
-    from engine.settings import UserSettings, load_settings
     from engine.store import open_store
     from engine.store.recorded_model import recorded_models
 
     return Models(
         recorded=recorded_models(lambda: closing(open_store(path)) if opened is None else nullcontext(opened)),
-        addresses=load_settings(UserSettings).values.server_addresses,
+        addresses=server_addresses(),
     )
+
+
+def server_addresses() -> dict[str, str]:
+    """The addresses of the user's own servers by model."""
+    from engine.settings import UserSettings, load_settings
+
+    return load_settings(UserSettings).values.server_addresses
 
 
 def format_time(time: float) -> str:

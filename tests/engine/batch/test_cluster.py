@@ -17,6 +17,7 @@ from engine.batch.executors import ExecutorRunner, dask_executor, run_row
 from engine.batch.rows import make_rows
 from tests.engine.semantics.documents import around, llm
 from tests.engine.store.memory_store import MemoryStore
+from tests.engine.wire.server import WireServer
 
 KEY = "sk-secret-of-the-caller-0123456789"
 
@@ -62,6 +63,7 @@ async def test_only_json_is_sent_to_workers_and_no_keys(tmp_path: Path, monkeypa
     tasks = [json.loads(task) for _, task in executor.given]
     assert {tuple(sorted(task)) for task in tasks} == {
         (
+            "addresses",
             "allow_code",
             "allow_private_addresses",
             "confirm_calls",
@@ -117,6 +119,13 @@ def test_fix_of_a_row_that_cannot_start_is_sent_back(monkeypatch: pytest.MonkeyP
         with pytest.raises(EngineError) as refused:
             runner._receive(row, run_row(json.dumps({**runner._shared, "inputs": row.inputs, "run_id": row.run_id})))
     assert (str(refused.value), refused.value.fix) == ("There is no key. Add it.", "add_key:openai")
+
+
+async def test_worker_calls_models_on_the_users_own_servers(wire: WireServer):
+    with Recording() as executor:
+        outcome = await play(executor, "openai/plain", rows=1, addresses={"openai/plain": wire.base_url})
+    assert [row.status for row in outcome.rows] == ["completed"], outcome.rows[0].error
+    assert wire.requests
 
 
 async def test_failing_executor_fails_its_row():
