@@ -216,6 +216,13 @@ def _protected(name: str) -> TableError:
 # Writing
 
 
+class _Buffer(io.BytesIO):
+    """A buffer that stays open: a ZIP file that failed writes to it once more when both are garbage."""
+
+    def close(self) -> None:
+        """Do nothing; the memory is freed with the object."""
+
+
 def write_workbook(lines: Iterable[Sequence[Value]], sheet: str) -> tuple[bytes, int]:
     """Write rows as an .xlsx workbook with one sheet.
 
@@ -235,7 +242,7 @@ def write_workbook(lines: Iterable[Sequence[Value]], sheet: str) -> tuple[bytes,
     from xlsxwriter.exceptions import XlsxWriterException  # pyright: ignore[reportMissingTypeStubs]
 
     cut = 0
-    written = io.BytesIO()
+    written = _Buffer()
     with tempfile.TemporaryDirectory() as folder:
         book: Any = xlsxwriter.Workbook(written, {"constant_memory": True, "tmpdir": folder})
         page = book.add_worksheet(sheet)
