@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import zipfile
 from configparser import ConfigParser
 from email.parser import Parser
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import engine
+from app.help.guide import Guide, pictures_in
 from tests.architecture.project import ROOT
 
 pytestmark = pytest.mark.slow
@@ -34,10 +36,16 @@ _SEARCH = {
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    _do([sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)], ROOT)
-    (built,) = folder.glob("*.whl")
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheel and the source distribution."""
+    folder = tmp_path_factory.mktemp("distributions")
+    _do([sys.executable, "-m", "hatchling", "build", "--directory", str(folder)], ROOT)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(distributions: Path) -> Path:
+    (built,) = distributions.glob("*.whl")
     return built
 
 
@@ -86,6 +94,35 @@ def test_the_wheel_contains_nothing_else_at_its_top_level(wheel: Path):
 def test_the_wheel_has_no_tests_and_no_screenshots_but_those_of_the_guide(wheel: Path):
     names = [name for name in zipfile.ZipFile(wheel).namelist() if not name.startswith("engine/bundled/docs/")]
     assert [name for name in names if "tests/" in name or name.endswith((".png", ".gif"))] == []
+
+
+def test_the_pictures_in_the_wheel_are_those_of_the_guide(wheel: Path):
+    names = zipfile.ZipFile(wheel).namelist()
+    pictures = {Path(name).name for name in names if name.endswith(".png")}
+    guide = Guide.read(ROOT / "docs")
+    shown = {
+        Path(picture).name
+        for page in guide.pages
+        for theme in ("dark", "light")
+        for picture in pictures_in(guide.shown_markdown(page, theme))
+    }
+    assert {name for name in shown if name.endswith(".png")} <= pictures
+    assert [name for name in pictures if not name.endswith(("-dark.png", "-light.png"))] == []
+
+
+def test_the_distributions_are_small(distributions: Path):
+    assert {file.suffix: file.stat().st_size < 10_000_000 for file in distributions.iterdir()} == {
+        ".whl": True,
+        ".gz": True,
+    }
+
+
+def test_the_source_distribution_has_what_the_wheel_is_built_from(distributions: Path):
+    (built,) = distributions.glob("*.tar.gz")
+    with tarfile.open(built) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"pyproject.toml", "README.md", "LICENSE", "engine/__init__.py", "templates/self-refine.loop.json"} <= names
+    assert {name.partition("/")[0] for name in names}.isdisjoint({"tests", "benchmarks", "packaging", ".github"})
 
 
 def test_the_wheel_has_commands_with_and_without_a_console(wheel: Path):
