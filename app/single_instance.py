@@ -44,6 +44,8 @@ MAX_CONNECTIONS: Final = 16
 
 ANSWER: Final = b"ok\n"
 SCREEN_VARIABLES: Final = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
+HISTORY_VARIABLE: Final = "LOOPWRIGHT_STORE"
+"""That of `engine.store`, whose import would double the time of a start that hands its files over."""
 ACTIVATION_VARIABLE: Final = "XDG_ACTIVATION_TOKEN"
 """With this token of the desktop, a window may come to the front on Wayland; Qt reads it when it does."""
 
@@ -74,13 +76,12 @@ def socket_path(store: Path | None, environment: Mapping[str, str]) -> Path | No
     """
     import platformdirs
 
-    from engine.store import store_path
-
     folder = _private_folder(environment)
+    history = store or environment.get(HISTORY_VARIABLE)
     own = (
         platformdirs.user_data_dir("loopwright", appauthor=False),
         platformdirs.user_config_dir("loopwright", appauthor=False),
-        str((store or store_path()).absolute()),
+        str(Path(history).absolute()) if history else "",
         *(environment.get(name, "") for name in SCREEN_VARIABLES),
     )
     mark = hashlib.sha256("\0".join(own).encode(errors="surrogatepass")).hexdigest()[:20]

@@ -18,6 +18,7 @@ from pytestqt.qtbot import QtBot
 
 from app import single_instance
 from app.single_instance import ACTIVATION_VARIABLE, InstanceServer, hand_over, socket_path
+from engine.store import PATH_VARIABLE
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="The tests connect to sockets in the file system.")
 
@@ -271,10 +272,10 @@ def test_other_history_user_folder_or_screen_is_another_program(
         socket_path(tmp_path / "other.sqlite3", runtime),
         socket_path(None, {**runtime, "DISPLAY": ":2"}),
     ]
-    monkeypatch.setenv("LOOPWRIGHT_STORE", str(tmp_path / "third.sqlite3"))
-    paths.append(socket_path(None, runtime))
+    with_history = {**runtime, PATH_VARIABLE: str(tmp_path / "third.sqlite3")}
+    paths.append(socket_path(None, with_history))
+    assert socket_path(tmp_path / "third.sqlite3", runtime) == paths[-1]
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     paths.append(socket_path(None, runtime))
 
     assert len(set(paths)) == len(paths)
-    assert socket_path(tmp_path / "third.sqlite3", runtime) == paths[-1]

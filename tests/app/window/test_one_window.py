@@ -19,6 +19,26 @@ from engine.document.files import save
 from tests.app.window.conftest import await_files, open_file, saved, small
 
 ROOT = Path(__file__).parents[3]
+_LEFT_RUNNING = """
+import sys
+from PySide6.QtCore import QTimer
+from tests.app.window import listening_process
+
+class Workbench(listening_process.ReportingWorkbench):
+    def show(self):
+        super().show()
+        self.closing.background.append(None)
+        QTimer.singleShot(0, self.leave)
+
+    def leave(self):
+        self.window.close()
+        listening_process.report("closed")
+
+listening_process.ReportingWorkbench = Workbench
+sys.exit(listening_process.start())
+"""
+"""A program whose window is closed while a run continues."""
+
 PROGRAM = ["-m", "tests.app.window.listening_process"]
 _IMPATIENT = """
 import sys
@@ -131,6 +151,17 @@ def test_window_that_hangs_does_not_stop_the_next_one(start: Start, tmp_path: Pa
     third = start("-m", "app.entry", named(tmp_path, "three"))
     assert third.end() == (0, "", "")
     first.wait_for("['one', 'three']")
+
+
+@pytest.mark.slow
+def test_start_after_the_window_was_closed_opens_another_while_a_run_continues(start: Start, tmp_path: Path) -> None:
+    first = start("-c", _LEFT_RUNNING, "open", named(tmp_path, "one"))
+    first.wait_for("closed")
+
+    second = start(*PROGRAM, "open", named(tmp_path, "two"))
+
+    second.wait_for("['two']")
+    assert first.process.poll() is None
 
 
 def test_desktop_asks_to_open_a_file() -> None:
