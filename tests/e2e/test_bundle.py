@@ -63,6 +63,8 @@ def test_desktops_open_files_with_each_suffix_in_the_program() -> None:
     command, *arguments = shlex.split(entry["Exec"])
     assert (command, arguments[-1]) == ("loopwright", "%F")
     assert window_arguments([*arguments[:-1], "a.loopwright"]) == WindowArguments(["a.loopwright"])
+    _, *arguments = shlex.split(desktop[f"Desktop Action {entry['Actions'].rstrip(';')}"]["Exec"])
+    assert window_arguments(arguments) == WindowArguments([], is_separate=True)
 
 
 @pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="Packages of Debian, by its dpkg")
