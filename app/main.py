@@ -140,6 +140,8 @@ def _steps(workbench: Workbench) -> Iterator[Callable[[], object]]:
             yield partial(getattr, workbench, name)
     yield _import_canvas
     yield _import_inspector
+    yield _import_settings
+    yield _import_guide
 
 
 def import_engine() -> None:
@@ -166,6 +168,14 @@ def _import_canvas() -> None:
 
 def _import_inspector() -> None:
     import app.inspector.inspector  # noqa: F401
+
+
+def _import_settings() -> None:
+    import app.settings.settings_dialog  # noqa: F401
+
+
+def _import_guide() -> None:
+    import app.help.guide_window  # noqa: F401
 
 
 def open_at_start(workbench: Workbench, files: Sequence[Path], requested: Sequence[Path]) -> None:

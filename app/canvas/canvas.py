@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import QObject, QPoint, QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtGui import QKeyEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QWidget
 from shiboken6 import isValid
 
@@ -98,6 +98,7 @@ class Canvas(QWidget):
         self.setFocusProxy(self.viewer)
         self._is_selecting = False
         self._has_selected = False
+        self._styled_for = (style().theme.name, style().scale)
         self._connect_signals()
         self._enable_actions()
 
@@ -282,7 +283,17 @@ class Canvas(QWidget):
         if self._has_selected:
             self.view.show_selection()
 
+    def showEvent(self, event: QShowEvent) -> None:
+        """Apply a theme that was chosen while the canvas was hidden."""
+        super().showEvent(event)
+        if self._styled_for != (style().theme.name, style().scale):
+            self._restyle()
+
     def _restyle(self) -> None:
+        """Apply the theme and the text size; a hidden canvas waits until it is shown."""
+        if not self.isVisible():
+            return
+        self._styled_for = (style().theme.name, style().scale)
         was_fitted = self.fit_to_view.is_fitted
         self.viewer.apply_zoom()
         self.viewer.update_background()

@@ -134,7 +134,8 @@ class EdgeItem(PipeItem):
     def restyle(self) -> None:
         """Set the pen for the current state."""
         output, input_ = self.ports
-        own = canvas_style().theme.port[output.content.type]
+        look = canvas_style()
+        own = look.theme.port[output.content.type]
         known = output.content.known and input_.content.known
         color, alpha, width, line = own if known else "bad", REST_ALPHA, WIDTH, _SOLID if known else _DASHED
         if self.disabled() or self.flow is EdgeFlow.DEAD:
@@ -145,7 +146,7 @@ class EdgeItem(PipeItem):
             color, alpha, width = "accent", 255, 3.0
         elif self.hovered:
             color, alpha, width = own, 255, 3.0
-        self.setPen(canvas_style().pen(color, alpha, width, line))
+        self.setPen(look.pen(color, alpha, width, line))
 
     def set_flow(self, flow: EdgeFlow) -> None:
         """Show what the edge did."""

@@ -415,7 +415,8 @@ class RunView(QObject):
                 is_collapsed = bool(self._view.nodes[node_id].content.collapsed)
                 show = decorations.collapsed_card if is_collapsed else decorations.card
                 state = show(nodes[node_id], registry.find(nodes[node_id].type))
-            state = replace(state, is_pinned=bool(nodes[node_id].pinned) and nodes[node_id].enabled)
+            if nodes[node_id].pinned and nodes[node_id].enabled:
+                state = replace(state, is_pinned=True)
             counted = self._problems.get(node_id)
             if counted:
                 state = replace(state, errors=counted[Severity.ERROR], warnings=counted[Severity.WARNING])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from PySide6.QtCore import QCoreApplication, QEvent, QObject, QPoint, QRect, QSize, Qt, Signal
 from PySide6.QtGui import (
@@ -153,14 +153,17 @@ class Style(QObject):
     """The program's style; `app.main` creates the only one right after the application.
 
     Attributes:
+        current: The only one; None before it is created.
         theme: The current colors.
         scale: Text size as a factor from 1.0 to 2.0.
     """
 
     changed = Signal()
+    current: ClassVar[Style | None] = None
 
     def __init__(self, application: QApplication) -> None:
         super().__init__(application)
+        Style.current = self
         self._application = application
         self.theme: Theme = DARK
         self.scale = 1.0
@@ -232,11 +235,9 @@ def style() -> Style:
     Raises:
         RuntimeError: No `Style` exists.
     """
-    application = QApplication.instance()
-    found = application.findChild(Style) if application is not None else None
-    if found is None:
+    if Style.current is None:
         raise RuntimeError("make a Style right after the QApplication")
-    return found
+    return Style.current
 
 
 def icon(name: str, color: str | None = None) -> QIcon:

@@ -15,6 +15,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
 _STATM = Path("/proc/self/statm")
+STEP_AFTER_MS = 20
+"""Delay of a measured step, so that the timer that measures is running."""
 
 
 class Paints(QObject):
@@ -63,6 +65,15 @@ def largest_gap_ms(while_: Callable[[], bool]) -> float:
     timer.stop()
     ticks.append(time.perf_counter())
     return max(after - before for before, after in pairwise(ticks)) * 1e3
+
+
+def gap_of_ms(step: Callable[[], object], *, watched_s: float = 1.0) -> float:
+    """The longest time in which a step, and what follows it, blocks the window's thread, in milliseconds."""
+    end = time.perf_counter() + watched_s
+    timer = QTimer(singleShot=True, interval=STEP_AFTER_MS)
+    timer.timeout.connect(step)
+    timer.start()
+    return largest_gap_ms(lambda: time.perf_counter() < end)
 
 
 def settle(milliseconds: int = 100) -> None:

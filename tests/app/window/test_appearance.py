@@ -251,3 +251,18 @@ def test_icons_follow_the_theme(workbench: Workbench, self_refine: DocumentPage,
 
 def wrong_icons(workbench: Workbench, colors: set[str]) -> dict[str, str]:
     return {place: color for place, color in visible_icons(workbench.window).items() if color not in colors}
+
+
+def test_a_hidden_document_has_the_theme_when_it_is_shown(workbench: Workbench, self_refine: DocumentPage) -> None:
+    def edge_colors(theme: Theme) -> tuple[set[str], set[str]]:
+        edges = self_refine.canvas.view.edge_items.values()
+        found = {edge.pen().color().name() for edge in edges}
+        return found, {theme.port[edge.ports[0].content.type] for edge in edges}
+
+    style().choose("dark")
+    workbench.documents.new()
+    style().choose("light")
+    workbench.tabs.show_document(self_refine)
+    found, wanted = edge_colors(LIGHT)
+    style().choose("dark")
+    assert found == {QColor(color).name() for color in wanted}
