@@ -81,6 +81,7 @@ class Workbench(QObject):
         super().__init__()
         self.engine = engine
         self.preferences = preferences
+        engine.models.gguf_settings = lambda: preferences.values.gguf
         self.dialogs = dialogs or FileDialogs()
         self.data_folder = data_folder or default_autosave_folder()
         self.is_starting = False

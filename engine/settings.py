@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic.config import JsonDict
 from pydantic_core import PydanticCustomError, from_json
 
 from engine.errors import EngineError, Fix
@@ -32,6 +33,7 @@ from engine.text_sanitizing import shown
 
 if TYPE_CHECKING:
     from engine.document.model import Workflow
+    from engine.models.gguf_model import GgufSettings
 
 PATH_VARIABLE: Final = "LOOPWRIGHT_SETTINGS"
 FILE_NAME: Final = "settings.json"
@@ -78,6 +80,9 @@ class CustomServer(BaseModel):
         return address
 
 
+_LOCAL: Final[JsonDict] = {"page": "local models", "widget": "deferred", "placeholder": "Automatic"}
+
+
 class UserSettings(BaseModel):
     """All settings. A field's `page` is its page in the Settings dialog; some have an own editor there instead."""
 
@@ -98,6 +103,31 @@ class UserSettings(BaseModel):
         default=False,
         title="Look for models on this computer",
         description="Asks Ollama, LM Studio and llama.cpp for their models when a list of models opens in the window.",
+    )
+    gguf_context_tokens: int | None = Field(
+        default=None,
+        ge=1,
+        le=100_000_000,
+        title="Context length (tokens)",
+        description="Prompt and reply together, for models in GGUF files. More takes more memory. Empty: 8192, or less "
+        "if the model supports less.",
+        json_schema_extra=_LOCAL,
+    )
+    gguf_threads: int | None = Field(
+        default=None,
+        ge=1,
+        le=100_000_000,
+        title="Processor threads",
+        description="For models in GGUF files. More than the number of cores is slower. Empty: half of the cores.",
+        json_schema_extra=_LOCAL,
+    )
+    gguf_gpu_layers: int | None = Field(
+        default=None,
+        ge=0,
+        le=100_000_000,
+        title="Layers on the graphics card",
+        description="For models in GGUF files, if the runtime supports it; 0 uses none. Empty: as many as fit.",
+        json_schema_extra=_LOCAL,
     )
     max_iterations_cap: int = Field(
         default=MAX_ITERATIONS_CAP,
@@ -174,6 +204,13 @@ class UserSettings(BaseModel):
     def model(self) -> str:
         """The default model; the built-in one if none is set."""
         return self.default_model or EMBEDDED_MODEL
+
+    @property
+    def gguf(self) -> GgufSettings:
+        """How models in GGUF files are run."""
+        from engine.models.gguf_model import GgufSettings
+
+        return GgufSettings(self.gguf_context_tokens, self.gguf_threads, self.gguf_gpu_layers)
 
     @property
     def server_addresses(self) -> dict[str, str]:

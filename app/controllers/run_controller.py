@@ -104,7 +104,9 @@ def _models(
 
         # If the window could not open its history, it may be readable by now.
         recorded = recorded_models(lambda: closing(open_store()) if store is None else nullcontext(store))
-        return Models(engine.models.keys, recorded, addresses)
+        models = Models(engine.models.keys, recorded, addresses)
+        models.gguf_settings = engine.models.gguf_settings
+        return models
     if any(name.startswith(SCRIPTED_PREFIX) for name in called):
         return None
     engine.models.addresses = addresses

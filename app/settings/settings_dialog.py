@@ -31,6 +31,7 @@ from app.settings.settings_widgets import SettingsSection, StatusLabel, make_but
 from app.theme.style import icon, set_style_properties, style
 from app.theme.widgets import (
     STRETCH,
+    CollapsibleSection,
     MessageBar,
     PlainLabel,
     Switch,
@@ -146,7 +147,7 @@ def _number(field: FieldSpec, extra: dict[str, Any], edited: Any) -> _Editor:
     line = QLineEdit()
     line.setMinimumWidth(FIELD_WIDTH)
     line.setMaxLength(18)
-    line.setPlaceholderText("No limit" if field.nullable else "")
+    line.setPlaceholderText(extra.get("placeholder", "No limit") if field.nullable else "")
     if extra.get("widget") == "deferred":  # applying the first digit would delete most of the history
         line.editingFinished.connect(lambda: edited.emit(_read(line.text(), field)))
     else:
@@ -483,7 +484,9 @@ class SettingsDialog(QDialog):
 
     def _models_page(self) -> QWidget:
         local_models = QWidget()
-        hbox(self.get_model, STRETCH, parent=local_models)
+        form = self.forms["local models"] = PreferencesForm(self._preferences, "local models")
+        self.local_options = CollapsibleSection("Options", form)
+        vbox(hbox(self.get_model, STRETCH), self.local_options, spacing=3, parent=local_models)
         return _page(
             "Models",
             SettingsSection(

@@ -278,13 +278,16 @@ def models_with(path: Path | None, opened: Store | None = None) -> Models:
         opened: The history, if it is already open.
     """
     from engine.models.catalog import Models
+    from engine.settings import UserSettings, load_settings
     from engine.store import open_store
     from engine.store.recorded_model import recorded_models
 
-    return Models(
+    models = Models(
         recorded=recorded_models(lambda: closing(open_store(path)) if opened is None else nullcontext(opened)),
         addresses=server_addresses(),
     )
+    models.gguf_settings = lambda: load_settings(UserSettings).values.gguf
+    return models
 
 
 def server_addresses() -> dict[str, str]:

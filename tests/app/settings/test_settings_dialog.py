@@ -273,6 +273,7 @@ def test_settings_from_the_environment_are_shown_and_cannot_be_changed(
 @pytest.mark.parametrize(
     ("page", "name", "change", "stored"),
     [
+        ("local models", "gguf_threads", "2", 2),
         ("runs", "max_iterations_cap", "120", 120),
         ("runs", "budget_usd", "0.5", 0.5),
         ("runs", "budget_tokens", "9000", 9000),
@@ -285,7 +286,8 @@ def test_settings_from_the_environment_are_shown_and_cannot_be_changed(
 def test_what_a_form_changes_is_what_other_programs_read(
     dialog: SettingsDialog, preferences: Preferences, page: str, name: str, change: str | None, stored: object
 ) -> None:
-    dialog.show_page(page)
+    dialog.show_page("models" if page == "local models" else page)
+    dialog.local_options.set_open(True)
     editor = dialog.forms[page].rows[name].editor.widget
     if change is None:
         QTest.keyClick(editor, Key.Key_Space)

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.settings.model_download import ModelDownloadDialog
+from app.settings.preferences import Preferences
 from app.window.document_page import DocumentPage
 from app.window.problems_panel import quick_fixes
 from app.workbench import Workbench
@@ -16,7 +17,8 @@ from engine.document.builder import Builder
 from engine.document.model import Workflow
 from engine.document.operations import SetConfig
 from engine.models.demo_weights import find_weights
-from tests.app.window.conftest import open_file, saved
+from engine.models.gguf_model import GgufSettings
+from tests.app.window.conftest import MakeWindow, open_file, saved
 
 
 @pytest.fixture
@@ -98,3 +100,10 @@ def test_file_runs_and_a_missing_one_offers_another_model(
     assert document.session.shown.view_model is not None
     assert document.session.shown.view_model.status == "failed"
     assert "Choose a model" in {button.text() for button in document.findChildren(QPushButton)}
+
+
+def test_models_in_files_are_run_as_the_settings_say(make_window: MakeWindow, preferences: Preferences) -> None:
+    models = make_window().engine.models
+    preferences.set(gguf_context_tokens=4096, gguf_gpu_layers=0)
+    assert models.gguf_settings is not None
+    assert models.gguf_settings() == GgufSettings(4096, None, 0)

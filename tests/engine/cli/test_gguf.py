@@ -40,6 +40,21 @@ def test_loop_runs_with_a_file_for_free_within_budgets(program: Program, tmp_pat
     assert "budget" in ended.json["error"]
 
 
+def test_context_length_of_the_settings_applies_and_the_environment_wins(
+    program: Program, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "Tiny-Chat.gguf").symlink_to(find_weights())
+    settings = tmp_path / "settings.json"
+    settings.write_text('{"gguf_context_tokens": 1000000, "default_model": "gguf:tiny-chat"}')
+    monkeypatch.setenv("LOOPWRIGHT_SETTINGS", str(settings))
+    monkeypatch.delenv("LOOPWRIGHT_MODEL", raising=False)
+    run = ("run", write(tmp_path, refine(1)), "--no-store")
+
+    assert "1,000,000 tokens" in program(*run).err
+    monkeypatch.setenv("LOOPWRIGHT_GGUF_CONTEXT_TOKENS", "2000000")
+    assert "2,000,000 tokens" in program(*run).err
+
+
 def test_models_lists_files_with_their_figures(program: Program, folder: Path) -> None:
     write_header(folder / "Tiny.gguf", language_model("Tiny Chat"))
 
