@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 import xlsxwriter
-from PySide6.QtCore import QCoreApplication, QEvent, QMimeData, QPoint, QPointF, Qt, QUrl
-from PySide6.QtGui import QDragEnterEvent, QDropEvent, QKeySequence
+from PySide6.QtCore import QCoreApplication, QEvent, QMimeData, QPoint, Qt, QUrl
+from PySide6.QtGui import QKeySequence
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QWidget
 from pytestqt.qtbot import QtBot
@@ -24,6 +24,7 @@ from engine.batch.rows import RowResult
 from engine.document.builder import Builder
 from engine.models.catalog import Models
 from engine.values import Value
+from tests.app.drag_and_drop import drag_and_drop
 from tests.app.history.conftest import access, make_window, store, store_path, workbench
 from tests.app.window.conftest import Answers, answers, open_file, preferences, saved, script
 from tests.engine.semantics.documents import around, llm
@@ -489,11 +490,7 @@ def test_table_can_be_dropped_on_the_batch_window(open_batch: Any, tmp_path: Pat
     window = open_batch({"default": "Fine."})
     data = QMimeData()
     data.setUrls([QUrl.fromLocalFile(str(workbook(tmp_path)))])
-    how = (Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier)
-    entered = QDragEnterEvent(QPoint(10, 10), *how)
-    QApplication.sendEvent(window, entered)
-    assert entered.isAccepted()
-    QApplication.sendEvent(window, QDropEvent(QPointF(10, 10), *how))
+    assert drag_and_drop(window, data, QPoint(10, 10))
     qtbot.waitUntil(lambda: window.table is not None, timeout=WAIT_MS)
     assert window.table.sheet == "Tasks"
 

@@ -4,27 +4,17 @@ import itertools
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
-from PySide6.QtGui import QDragEnterEvent, QDragMoveEvent, QDropEvent
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QMimeData, QPointF, QUrl
 from pytestqt.qtbot import QtBot
 
 from app.canvas.viewer import NODE_MIME, TEMPLATE_MIME
 from tests.app.canvas.conftest import Hand, MakeCanvas, settle
 from tests.app.canvas.documents import node, workflow
+from tests.app.drag_and_drop import drag_and_drop
 
 
 def drop(hand: Hand, data: QMimeData, place: QPointF) -> bool:
-    viewport = hand.canvas.viewer.viewport()
-    at = hand.at(place)
-    copy, left, none = Qt.DropAction.CopyAction, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
-    enter = QDragEnterEvent(at, copy, data, left, none)
-    QApplication.sendEvent(viewport, enter)
-    if not enter.isAccepted():
-        return False
-    QApplication.sendEvent(viewport, QDragMoveEvent(at, copy, data, left, none))
-    QApplication.sendEvent(viewport, QDropEvent(QPointF(at), copy, data, left, none))
-    return True
+    return drag_and_drop(hand.canvas.viewer.viewport(), data, hand.at(place))
 
 
 def of(kind: str, text: str) -> QMimeData:

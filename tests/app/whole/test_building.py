@@ -8,8 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt
-from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtCore import QMimeData, QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QPushButton, QTabBar, QWidget
 
@@ -20,6 +19,7 @@ from engine.document.model import Node, Workflow
 from engine.nodes.node_registry import builtin_registry
 from engine.plan.structure import analyse
 from engine.plan.validation import validate_structure
+from tests.app.drag_and_drop import drag_and_drop
 from tests.app.whole.conftest import CTRL, TEMPLATE, Whole, focus, meaning, own_config
 from tests.app.window.conftest import await_files
 
@@ -78,12 +78,7 @@ def drop(whole: Whole, node_type: str, place: tuple[int, int]) -> None:
     """Drag a type from the palette, with the events that the canvas gets."""
     data = QMimeData()
     data.setData(NODE_MIME, node_type.encode())
-    viewport = whole.document.canvas.viewer.viewport()
-    button, none = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
-    enter = QDragEnterEvent(QPoint(*place), Qt.DropAction.CopyAction, data, button, none)
-    QApplication.sendEvent(viewport, enter)
-    assert enter.isAccepted()
-    QApplication.sendEvent(viewport, QDropEvent(QPointF(*place), Qt.DropAction.CopyAction, data, button, none))
+    assert drag_and_drop(whole.document.canvas.viewer.viewport(), data, QPoint(*place))
     QApplication.processEvents()
 
 

@@ -7,10 +7,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
-from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtCore import QMimeData, QPoint, Qt, QUrl
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app import document_file, session
@@ -27,6 +25,7 @@ from engine.document.model import Workflow
 from engine.document.operations import RemoveNode, SetDescription, SetTitle
 from engine.nodes.node_registry import Registry
 from engine.plan.structure import Structure, analyse
+from tests.app.drag_and_drop import drag_and_drop
 from tests.app.window.conftest import (
     SELF_REFINE,
     Answers,
@@ -468,9 +467,7 @@ def test_invalid_window_state_is_ignored(make_window: MakeWindow, preferences: P
 def drop(workbench: Workbench, *paths: Path) -> None:
     data = QMimeData()
     data.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
-    how = (Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier)
-    QApplication.sendEvent(workbench.window, QDragEnterEvent(QPoint(10, 10), *how))
-    QApplication.sendEvent(workbench.window, QDropEvent(QPointF(10, 10), *how))
+    assert drag_and_drop(workbench.window, data, QPoint(10, 10))
 
 
 def test_dropped_files_are_opened(workbench: Workbench, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any
 
 import pytest
@@ -32,7 +33,7 @@ JSON, HTML, TEXT = "application/json", "text/html", "text/plain"
         (502, "<html><title>502 Bad Gateway</title><p>x</p></html>", HTML, Kind.SERVER, "502 Bad Gateway"),
         (400, "odd words\nof a proxy", TEXT, Kind.BAD_REQUEST, "odd words of a proxy"),
         (503, "", TEXT, Kind.SERVER, "HTTP 503 Service Unavailable"),
-        (413, "", TEXT, Kind.CONTEXT_LENGTH, "HTTP 413 Request Entity Too Large"),
+        (413, "", TEXT, Kind.CONTEXT_LENGTH, f"HTTP 413 {HTTPStatus(413).phrase}"),
         (
             500,
             {"error": "the input length exceeds the context length"},

@@ -1,0 +1,22 @@
+"""Drag and drop, with the events that a widget gets from the desktop."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, qVersion
+from PySide6.QtGui import QDragEnterEvent, QDragMoveEvent, QDropEvent
+from PySide6.QtWidgets import QApplication, QWidget
+
+# Before PySide6 6.12 the first two events take whole pixels only, and from then on that is deprecated.
+_Place = QPointF if tuple(map(int, qVersion().split(".")[:2])) >= (6, 12) else QPoint
+
+
+def drag_and_drop(target: QWidget, data: QMimeData, place: QPoint) -> bool:
+    """Drag data over a widget and drop it; return whether the widget accepts it."""
+    how = (Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier)
+    enter = QDragEnterEvent(_Place(place), *how)
+    QApplication.sendEvent(target, enter)
+    if not enter.isAccepted():
+        return False
+    QApplication.sendEvent(target, QDragMoveEvent(_Place(place), *how))
+    QApplication.sendEvent(target, QDropEvent(QPointF(place), *how))
+    return True
