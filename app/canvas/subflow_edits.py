@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from pydantic import ValidationError
 
-from app.canvas.branch_liveness import first_difference
+from app.canvas.branch_liveness import End, first_difference
 from app.canvas.card_spacing import Area, close_gap, make_room
 from app.canvas.loop_edits import ENDS, Document, enclosed_nodes, free_input, free_output, unused_input
 from app.canvas.node_card import card_box, card_view_model
@@ -34,7 +34,7 @@ from engine.document.operations import (
 from engine.document.problems import Severity
 from engine.nodes.spec import PortType
 from engine.nodes.subflow import SUBFLOW
-from engine.plan.structure import analyse, with_own_model
+from engine.plan.structure import Structure, analyse, with_own_model
 from engine.plan.validation import validate_structure
 from engine.values import Value
 
@@ -103,6 +103,7 @@ def inline_subflow(document: Document, node_id: str) -> Batch:
     inner = with_own_model(_content(node), document.registry)
     title = title_of(workflow, node_id)
     _refuse_other_meaning(node, title)
+    _refuse_partial_run(document, node_id, inner)
     sources: dict[str, list[Edge]] = {}
     for edge in workflow.edges_into.get(node_id, ()):
         sources.setdefault(edge.target[1], []).append(edge)
@@ -126,11 +127,12 @@ def inline_subflow(document: Document, node_id: str) -> Batch:
         ]
 
     results: dict[str, list[Edge]] = {}
-    joined: list[Edge] = []
+    joined: dict[str, list[list[Edge]]] = {}
     for edge in inner.edges:
         target, port = edge.target
         if target in names:
-            joined += [_edge(one.from_, f"{names[target]}.{port}", one.model_extra) for one in starts(edge)]
+            end = f"{names[target]}.{port}"
+            joined.setdefault(end, []).append([_edge(one.from_, end, one.model_extra) for one in starts(edge)])
         elif target in ports:
             results.setdefault(ports[target], []).extend(starts(edge))
 
@@ -140,13 +142,19 @@ def inline_subflow(document: Document, node_id: str) -> Batch:
             for one in results.get(edge.source[1], ())
         ]
 
+    after: dict[str, list[list[Edge]]] = {edge.to: [] for edge in workflow.edges if edge.source[0] == node_id}
+    for edge in workflow.edges:
+        if edge.to in after:
+            after[edge.to].append(used(edge) if edge.source[0] == node_id else [edge])
+    _refuse_other_joins(title, [*joined.values(), *after.values()])
+
     placed, others = _spread(document, node_id, inner, names)
     layout, entries = _without(workflow, [node_id]), layout_entries(inner, "nodes")
     layout["nodes"] |= {name: entries[one] for one, name in names.items() if one in entries}
     operations = [
         RemoveNodes((node_id,)),
         *(AddNode(rename_references(one.model_copy(update={"id": names[one.id]}), names)) for one in kept),
-        *(_connect(edge) for edge in _distinct(joined)),
+        *(_connect(edge) for groups in joined.values() for group in groups for edge in group),
         *_reconnections(workflow, {node_id}, used),
         set_positions(workflow.model_copy(update={"layout": layout}), placed),
         *others,
@@ -162,11 +170,6 @@ def _edge(source: str, target: str, more: Mapping[str, Any] | None = None) -> Ed
 
 def _connect(edge: Edge) -> Connect:
     return Connect(edge.from_, edge.to, edge.model_extra or {})
-
-
-def _distinct(edges: Iterable[Edge]) -> Iterable[Edge]:
-    """Edges without repetition."""
-    return {(edge.from_, edge.to): edge for edge in edges}.values()
 
 
 def _reconnections(
@@ -241,7 +244,7 @@ def _refuse_branches(document: Document, body: list[str], groups: Sequence[Group
     for node in body:
         loop = structure.parent.get(node)
         if not structure.links_to.get(node) and node not in structure.loop_of and loop not in inside:
-            ends.append([(loop, structure.bodies[loop].kind.body_ports[0])] if loop is not None else [])
+            ends.append(_always_live(structure, node))
             names.append(node)
             break
     different = first_difference(structure, ends)
@@ -263,6 +266,79 @@ def _refuse_other_meaning(node: Node, title: str) -> None:
     if node.config.get("on_error", "fail") != "fail":
         message = f"“{title}” does not fail when one of its nodes fails, and the nodes would."
         raise OperationError(message, "Set “On error” of the subflow to “Fail the run” first.")
+    if node.config.get("retries") or node.config.get("timeout_s") is not None:
+        raise OperationError(
+            f"“{title}” has a timeout or retries for all of its nodes, which would be lost.",
+            "Clear the timeout and the retries of the subflow first.",
+        )
+
+
+def _refuse_partial_run(document: Document, node_id: str, inner: Workflow) -> None:
+    """Refuse a subflow of whose nodes a part would run on some branch on which the subflow does not."""
+    structure, titles = document.structure, document.workflow
+    ports = structure.resolution.nodes[node_id].inputs if node_id in structure.resolution.nodes else {}
+    groups: dict[str, list[End]] = {}
+    for link in structure.links_to.get(node_id, ()):
+        port = ports.get(link.target_port)
+        if port is not None and (port.required or port.gate):
+            groups.setdefault(link.target_port, []).append((link.source, link.source_port))
+    ends = list(groups.values())
+    if _runs_without(analyse(inner, document.registry), groups):
+        ends.append(_always_live(structure, node_id))
+    different = first_difference(structure, ends)
+    if different is not None:
+        missing = title_of(titles, ends[different[1]][0][0])
+        raise OperationError(
+            f"“{title_of(titles, node_id)}” cannot be unwrapped: it does not run on a branch without a value from "
+            f"“{missing}”, and some of its nodes would.",
+            "Connect its inputs to the same branch.",
+        )
+
+
+def _runs_without(inner: Structure, connected: Container[str]) -> bool:
+    """Whether a node of a subflow would run if none of the connected inputs had a value."""
+    waiting = set[str]()
+    for node in inner.order:
+        own, resolved = inner.workflow.nodes_by_id[node], inner.resolution.nodes.get(node)
+        if own.type == "input":
+            name = str(own.config.get("name") or node)
+            waiting |= {node} if own.enabled and name in connected else set()
+            continue
+        sources: dict[str, set[str]] = {}
+        for link in inner.links_to.get(node, ()):
+            sources.setdefault(link.target_port, set()).add(link.source)
+        if own.type == "output" and not sources:
+            continue
+        waits = [port for port, nodes in sources.items() if nodes <= waiting]
+        known = resolved.inputs if resolved is not None else {}
+        if not (waits and len(waits) == len(sources)) and not any(
+            port not in known or known[port].required or known[port].gate for port in waits
+        ):
+            return True
+        waiting.add(node)
+    return False
+
+
+def _always_live(structure: Structure, node: str) -> list[End]:
+    """The outputs of which one is live whenever the surroundings of a node run; none at the outermost level."""
+    loop = structure.parent.get(node)
+    return [(loop, structure.bodies[loop].kind.body_ports[0])] if loop is not None else []
+
+
+def _refuse_other_joins(title: str, ports: Iterable[Sequence[Sequence[Edge]]]) -> None:
+    """Refuse values that a port would join in another way.
+
+    Args:
+        title: The title of the subflow.
+        ports: For each port, the edges that replace each edge to it.
+    """
+    for groups in ports:
+        sources = [edge.from_ for group in groups for edge in group]
+        if len(set(sources)) < len(sources) or (len(groups) > 1 and max(map(len, groups)) > 1):
+            raise OperationError(
+                f"“{title}” cannot be unwrapped: it joins values that would be joined in another way.",
+                "Join them in a Transform before or in the subflow first.",
+            )
 
 
 def _refuse_inputs(title: str, inputs: list[str]) -> None:

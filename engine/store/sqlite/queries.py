@@ -67,9 +67,9 @@ def read_state(run_id: str, started: float, row: tuple[Any, ...]) -> RunState:
 
 def _read_summary(connection: sqlite3.Connection, row: tuple[Any, ...]) -> RunSummary:
     """Build a summary from the status (`interrupted` if the process is gone), `_PART` and `SUMMARY_COLUMNS`."""
-    status, part, *row = row
-    run_id, source, parent, forked_at, pinned, size, started = row[:7]
-    workflow, _state, updated, duration_s, iterations, exit_reason, tokens, cost_usd, models, error = row[7:]
+    status, part, *columns = row
+    run_id, source, parent, forked_at, pinned, size, started = columns[:7]
+    workflow, _state, updated, duration_s, iterations, exit_reason, tokens, cost_usd, models, error = columns[7:]
     return RunSummary(
         run_id,
         to_text(workflow),

@@ -7,7 +7,7 @@ import itertools
 from typing import Any
 
 import pytest
-from hypothesis import given, reject
+from hypothesis import assume, event, given, reject
 from hypothesis import strategies as st
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
@@ -291,9 +291,14 @@ def test_a_subflow_that_does_not_run_is_not_unwrapped(more: dict[str, Any], reas
         inline_subflow(opened(document), "part")
 
 
-def test_a_subflow_that_continues_after_a_failure_is_not_unwrapped():
-    document = workflow([node("part", "subflow", workflow=INNER.to_json(), on_error="continue")], [])
-    with pytest.raises(OperationError, match="fail"):
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [({"on_error": "continue"}, "fail"), ({"retries": 2}, "retries"), ({"timeout_s": 5}, "timeout")],
+    ids=["continues", "retries", "timeout"],
+)
+def test_a_subflow_with_settings_that_its_nodes_lack_is_not_unwrapped(config: dict[str, Any], reason: str):
+    document = workflow([node("part", "subflow", workflow=INNER.to_json(), **config)], [])
+    with pytest.raises(OperationError, match=reason):
         inline_subflow(opened(document), "part")
 
 
@@ -350,6 +355,83 @@ def test_unwrapping_gives_the_document_back(case: tuple[Workflow, list[str]]):
     places = {one.id: stored_position(back, one.id) for one in back.nodes}
     for one, other in itertools.combinations([place for place in places.values() if place is not None], 2):
         assert abs(one[0] - other[0]) >= 160 or abs(one[1] - other[1]) >= 84
+
+
+@st.composite
+def flows_with_a_subflow(draw: st.DrawFn) -> Workflow:
+    """A workflow with a router, and a subflow with one to three inputs, each connected to any value before or none."""
+    sources = ["text.value", "way.left", "way.right", "one.output", "both.output"]
+    names = ["a", "b", "c"][: draw(st.integers(1, 3))]
+    edges = [
+        f"{source} -> part.{name}"
+        for name in names
+        for source in draw(st.lists(st.sampled_from(sources), max_size=2, unique=True))
+    ]
+    connected = {edge.rpartition(".")[2] for edge in edges}
+    steps = [f"step_{number}" for number in range(draw(st.integers(1, 4)))]
+    inner_edges = []
+    for number, step in enumerate(steps):
+        before = [*(f"{name}.value" for name in names), *(f"{other}.output" for other in steps[:number])]
+        ports = ["input", "more"] if draw(st.booleans()) else ["input"]
+        for port in ports:
+            froms = draw(st.lists(st.sampled_from(before), min_size=port == "more", max_size=2, unique=True))
+            inner_edges += [f"{one} -> {step}.{port}" for one in froms[: 1 if port == "more" else 2]]
+    wanted = draw(st.lists(st.sampled_from([*steps, *names]), min_size=1, max_size=2, unique=True))
+    uses_more = {edge.split(" -> ")[1].partition(".")[0] for edge in inner_edges if edge.endswith(".more")}
+    defaults = {name: None if name in connected and draw(st.booleans()) else name for name in names}
+    texts = {step: f"[{step}:{{{{input}}}}{'{{more}}' if step in uses_more else ''}]" for step in steps}
+    inner = workflow(
+        [
+            *(node(name, "input", default=defaults[name]) for name in names),
+            *(node(one, "transform", template=texts[one]) for one in steps),
+            *(node(f"made_{number}", "output") for number, _ in enumerate(wanted)),
+        ],
+        [
+            *inner_edges,
+            *(
+                f"{one}.{'value' if one in names else 'output'} -> made_{number}.value"
+                for number, one in enumerate(wanted)
+            ),
+        ],
+    )
+    return workflow(
+        [
+            node("text", "input", default="seed"),
+            node(
+                "way",
+                "router",
+                mode="rules",
+                branches=[
+                    {"name": "left", "when": draw(st.sampled_from(["true", "false"]))},
+                    {"name": "right", "when": "else"},
+                ],
+            ),
+            node("one", "transform", template="<{{input}}>"),
+            node("both", "transform", template="({{input}})"),
+            node("part", "subflow", workflow=inner.to_json()),
+            *(node(f"end_{number}", "output") for number, _ in enumerate(wanted)),
+        ],
+        [
+            "text.value -> way.input",
+            "way.left -> one.input",
+            "one.output -> both.input",
+            "way.right -> both.input",
+            *edges,
+            *(f"part.made_{number} -> end_{number}.value" for number, _ in enumerate(wanted)),
+        ],
+    )
+
+
+@given(flows_with_a_subflow())
+def test_unwrapping_changes_no_result(document: Workflow):
+    assume(not has_errors(validate(document)))
+    try:
+        back = inlined(document, "part")
+    except OperationError as refusal:
+        event(f"refused: {refusal.remedy}")
+        return
+    event("unwrapped")
+    assert outputs(back) == outputs(document)
 
 
 def test_undo_restores_the_nodes(hand: Hand) -> None:
