@@ -36,8 +36,8 @@ MISSING_FILE: Final = "missing-model-file"
 _CHANGES: Final = {"default_model", "servers", "providers_with_key", "model_files"}
 _Role = QMessageBox.ButtonRole
 
-UsedModel = tuple[str, str, str | None]
-"""The id of a node, its model, and the address of the model's server."""
+UsedModel = tuple[str, str, str, str | None]
+"""The id of a node, the setting that chooses its model, the model, and the address of its server."""
 
 
 class KeyController(QObject):
@@ -162,7 +162,8 @@ class KeyController(QObject):
         for node, choice in models_called(structure, workflow.nodes_by_id):
             name = choice.name or default
             if _may_need_key(name) or _is_named_file(name):
-                used.append((node, name, choice.api_base or addresses.get(name)))
+                field = structure.resolution.nodes[node].spec.model_field
+                used.append((node, field, name, choice.api_base or addresses.get(name)))
         return tuple(dict.fromkeys(used))
 
 
@@ -179,7 +180,7 @@ def _is_named_file(name: str) -> bool:
 def _setup_problems(used: Iterable[UsedModel], keys: Keys) -> list[Problem]:
     """Return a problem for each node whose model has no key or file. Accesses the keyring, which may be slow."""
     found: list[Problem] = []
-    for node, name, address in used:
+    for node, field, name, address in used:
         if _is_named_file(name):
             code, error = MISSING_FILE, missing_file(name)
             remedy = "" if error is None else error.remedy
@@ -187,5 +188,5 @@ def _setup_problems(used: Iterable[UsedModel], keys: Keys) -> list[Problem]:
             code, error = MISSING_KEY, missing_key(name, address, keys, os.environ)
             remedy = "Add a key, or choose another model."
         if error is not None:
-            found.append(Problem(code, error.message, remedy, Severity.WARNING, node, field="model", fix=error.fix))
+            found.append(Problem(code, error.message, remedy, Severity.WARNING, node, field=field, fix=error.fix))
     return found

@@ -381,5 +381,6 @@ SPEC = NodeSpec(
     check=_check,
     summary=_summary,
     model=lambda config: config.judge.choice if config.judge is not None and config.judge.is_set else None,
+    model_field="judge.model",
     synonyms=("repeat", "while", "until", "for", "iterate", "refine", "cycle"),
 )

@@ -113,5 +113,6 @@ SPEC = NodeSpec(
     check=_check,
     summary=_summary,
     recorded=_recorded,
+    model_field="file",
     synonyms=("function", "module", "include", "call"),
 )

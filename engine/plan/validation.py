@@ -420,7 +420,7 @@ def _judge_problems(structure: Structure) -> Iterator[Problem]:
                 "Models are lenient with their own work. Choose another model for the judge, or accept the bias.",
                 Severity.WARNING,
                 node=loop,
-                field="judge.model",
+                field=known[loop].spec.model_field,
             )
 
 

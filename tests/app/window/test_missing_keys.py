@@ -131,7 +131,7 @@ def test_model_in_a_subflow_needs_a_key_and_one_that_is_replaced_by_a_pin_does_n
     part = made.add("subflow", id="part", file="inner.loop.json", workflow=copy)
     made.connect(part["text"], made.add("output", id="text", name="text")["value"])
     document = open_file(workbench, saved(tmp_path, "outer.loop.json", made.build()))
-    qtbot.waitUntil(lambda: missing(document) == [("part", "model", "add_key:openai")])
+    qtbot.waitUntil(lambda: missing(document) == [("part", "file", "add_key:openai")])
     document.session.do(SetPinned("part", {"text": "Hi."}))
     qtbot.waitUntil(lambda: missing(document) == [])
 
@@ -153,6 +153,28 @@ def test_model_in_a_pinned_or_disabled_loop_needs_no_key(workbench: Workbench, t
     qtbot.waitUntil(lambda: missing(document) == OPENAI)
     document.session.do(SetEnabled("loop", False))
     qtbot.waitUntil(lambda: missing(document) == [])
+
+
+def test_the_missing_key_of_a_judge_is_at_the_field_of_its_model(
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot
+) -> None:
+    made = Builder("Loop")
+    text = made.add("input", id="task", default="go")
+    judge = {"criteria": "Short?", "model": "openai/gpt-4o"}
+    loop = made.add("loop", id="loop", stop_when=[{"condition": "judge"}], judge=judge)
+    draft = made.add("llm", id="draft", prompt="{{input}}")
+    end = made.add("exit", id="end", loop="loop")
+    made.connect(text["value"], loop["input"])
+    made.connect(loop["body"], draft["input"])
+    made.connect(draft["output"], end["input"])
+    document = open_file(workbench, saved(tmp_path, "loop.loop.json", made.build()))
+    qtbot.waitUntil(lambda: missing(document) == [("loop", "judge.model", "add_key:openai")])
+    document.session.select(["loop"])
+    document.inspector.focus_field("loop", "judge.model")
+    editor = document.inspector.page.form.row("judge").editor
+    focused = workbench.window.focusWidget()
+    assert editor.isAncestorOf(focused)
+    assert focused.accessibleName() == "Judge: Model"
 
 
 @pytest.mark.parametrize("model", ["embedded:smollm2-135m", "ollama_chat/llama3", "scripted:nowhere.json"])
