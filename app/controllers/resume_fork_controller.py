@@ -128,12 +128,15 @@ class ResumeForkController(QObject):
     def _with_permissions(
         self, run: RunSummary, needs: ToolNeeds, budget: Budget, then: Callable[[Permissions], object]
     ) -> None:
-        """Ask what a resumed run may access and spend, if its tools need anything or its budget is used up."""
+        """Ask what a resumed run may access and spend, if its tools need anything or its budget is used up.
+
+        Otherwise it may access what its open document was allowed, as when it was started.
+        """
         has_failed = run.status is RunStatus.FAILED
         if not has_failed:
             budget = Budget()
         if not needs and not budget and not (has_failed and needs.private):
-            then(Permissions())
+            then(self._last_allowed(run, budget))
             return
         asks = needs or needs.private
         hints = ["Permissions are not stored with a run. Choose what the rest of it may access."] if asks else []
@@ -144,14 +147,17 @@ class ResumeForkController(QObject):
 
     def _permission_fields(self, run: RunSummary, needs: ToolNeeds, budget: Budget) -> PermissionFields:
         """Create the fields for a run, with the last answers of its open document as defaults."""
+        folder = Path(run.source).parent if run.source else None
+        return PermissionFields(needs, folder, self._last_allowed(run, budget))
+
+    def _last_allowed(self, run: RunSummary, budget: Budget) -> Permissions:
+        """Return the last answers for a run's open document; nothing is allowed without one."""
         path = Path(run.source) if run.source else None
-        folder = path.parent if path is not None else None
         opened = next((one for one in self._documents.all if path and one.session.path == path), None)
-        may_use_folder = opened is not None and opened.may_use_folder
-        may_run_code = opened is not None and opened.may_run_code
-        may_reach = opened is not None and opened.may_reach_private
-        allowed = Permissions(folder if may_use_folder else None, may_run_code, budget.usd, budget.tokens, may_reach)
-        return PermissionFields(needs, folder, allowed)
+        if path is None or opened is None:
+            return Permissions(budget_usd=budget.usd, budget_tokens=budget.tokens)
+        folder = path.parent if opened.may_use_folder else None
+        return Permissions(folder, opened.may_run_code, budget.usd, budget.tokens, opened.may_reach_private)
 
     def fork_from(self, document: DocumentPage, place: str) -> None:
         """Ask what to change in a fork from that place of the document's run, and run it."""

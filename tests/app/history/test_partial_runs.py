@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QMessageBox
 from pytestqt.qtbot import QtBot
 
 from app.canvas import run_view
@@ -435,6 +435,22 @@ def test_a_stopped_run_resumes_where_it_stands(
     assert document.bars.text("run") == ""
     assert workbench.actions_by_name["pause"].iconText() == "Pause"
     assert workbench.documents.all == [document]
+
+
+def test_a_stopped_run_resumes_with_the_permission_that_it_had(
+    workbench: Workbench, tmp_path: Path, script: Script, wire: WireServer, qtbot: QtBot
+) -> None:
+    nodes = (entry(default="the sea"), llm("draft"), part("read", "tool", tool="http_get"), result())
+    document = opened(workbench, tmp_path, flow(*nodes, edges="text -> draft -> read.url\nread -> out"))
+    document.session.is_trusted = document.may_reach_private = True
+    stopped(workbench, document, script, qtbot)
+    script(f"{wire.base_url}/models")
+    with qtbot.waitSignal(document.session.shown.started):
+        press(document.bars, "Resume")
+        qtbot.waitUntil(lambda: isinstance(QApplication.activeModalWidget(), QMessageBox))
+        press(QApplication.activeModalWidget(), "Call again and resume")
+    ended(document, qtbot)
+    assert states(document)["read"] is DONE
 
 
 def test_a_failed_run_says_failed_and_shows_why(
