@@ -121,10 +121,7 @@ def inline_subflow(document: Document, node_id: str) -> Batch:
         source, port = edge.source
         if source in names:
             return [_edge(f"{names[source]}.{port}", edge.to, edge.model_extra)]
-        return [
-            _edge(outer.from_, edge.to, {**(outer.model_extra or {}), **(edge.model_extra or {})})
-            for outer in sources.get(ports.get(source, ""), ())
-        ]
+        return [_joined(outer, edge) for outer in sources.get(ports.get(source, ""), ())]
 
     results: dict[str, list[Edge]] = {}
     joined: dict[str, list[list[Edge]]] = {}
@@ -137,17 +134,13 @@ def inline_subflow(document: Document, node_id: str) -> Batch:
             results.setdefault(ports[target], []).extend(starts(edge))
 
     def used(edge: Edge) -> list[Edge]:
-        return [
-            _edge(one.from_, edge.to, {**(one.model_extra or {}), **(edge.model_extra or {})})
-            for one in results.get(edge.source[1], ())
-        ]
+        return [_joined(one, edge) for one in results.get(edge.source[1], ())]
 
     after: dict[str, list[list[Edge]]] = {edge.to: [] for edge in workflow.edges if edge.source[0] == node_id}
     for edge in workflow.edges:
         if edge.to in after:
             after[edge.to].append(used(edge) if edge.source[0] == node_id else [edge])
     _refuse_other_joins(title, [*joined.values(), *after.values()])
-
     placed, others = _spread(document, node_id, inner, names)
     layout, entries = _without(workflow, [node_id]), layout_entries(inner, "nodes")
     layout["nodes"] |= {name: entries[one] for one, name in names.items() if one in entries}
@@ -166,6 +159,11 @@ def inline_subflow(document: Document, node_id: str) -> Batch:
 
 def _edge(source: str, target: str, more: Mapping[str, Any] | None = None) -> Edge:
     return Edge.model_validate({**(more or {}), "from": source, "to": target})
+
+
+def _joined(first: Edge, then: Edge) -> Edge:
+    """One edge in the place of two that follow each other."""
+    return _edge(first.from_, then.to, {**(first.model_extra or {}), **(then.model_extra or {})})
 
 
 def _connect(edge: Edge) -> Connect:

@@ -40,7 +40,7 @@ from engine.store.resume import refuse_unknown_calls, resume, unknown_calls
 from engine.store.run_file import head_of, run_from_json, run_to_json
 from engine.store.store_protocol import ACTIVE, RunStatus, RunSummary, Store, StoreError
 
-RESUME_ROW: Final = "Check what the tool has done. Then resume this run from the history and start the batch again."
+_RESUME_ROW: Final = "Check what the tool has done. Then resume this run from the history and start the batch again."
 """The remedy for a row that stopped during a tool call."""
 _CONNECT_S: Final = 20
 """Timeout for the connection to a Dask scheduler, in seconds."""
@@ -137,7 +137,7 @@ class LocalRunner(RowRunner):
         # Starting the batch again is consent to pay for a model call twice, but not to repeat a tool's effect.
         if not self._retry_in_flight:
             calls = (call for call in unknown_calls(self._store, interrupted.run_id) if call.tool)
-            refuse_unknown_calls(interrupted, calls, RESUME_ROW)
+            refuse_unknown_calls(interrupted, calls, _RESUME_ROW)
         return resume(self._store, interrupted.run_id, options, retry_in_flight=True)
 
 

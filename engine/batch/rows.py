@@ -251,6 +251,7 @@ class RowResult:
         cost_usd: US dollars; None if a price is unknown.
         duration_s: The running time in seconds.
         error: What failed, and what to do.
+        fix: What the program offers for it, as in `EngineError`.
         warnings: The warnings of the run, each with its place.
         is_reused: Whether the row finished earlier and did not run again.
         extra: The cells of the columns that are not inputs, by column.
@@ -269,6 +270,7 @@ class RowResult:
     cost_usd: float | None = 0.0
     duration_s: float = 0.0
     error: str = ""
+    fix: str = ""
     warnings: tuple[str, ...] = ()
     is_reused: bool = False
     extra: dict[str, Value] = field(default_factory=dict[str, Value])
@@ -301,6 +303,7 @@ def row_result(row: BatchRow, result: RunResult, *, is_reused: bool = False) -> 
         cost_usd=result.cost_usd,
         duration_s=result.duration_s,
         error=f"{result.error} {result.remedy}".strip(),
+        fix=result.fix,
         warnings=result.warnings,
         is_reused=is_reused,
     )
@@ -308,7 +311,8 @@ def row_result(row: BatchRow, result: RunResult, *, is_reused: bool = False) -> 
 
 def refused_row(row: BatchRow, error: EngineError | str) -> RowResult:
     """The result of a row whose run could not start."""
-    return RowResult(row.number, row.key, "", "failed", row.inputs, error=str(error))
+    fix = error.fix if isinstance(error, EngineError) else ""
+    return RowResult(row.number, row.key, "", "failed", row.inputs, error=str(error), fix=fix)
 
 
 def _score(result: RunResult, loop: LoopResult | None) -> float | None:

@@ -27,7 +27,8 @@ from engine.cli.common_options import (
 )
 from engine.cli.exit_codes import ExitCode, Interrupts
 from engine.cli.output import Screen, err, out, write_json
-from engine.errors import EngineError
+from engine.cli.remedies import command_of
+from engine.errors import EngineError, Fix
 from engine.formatting import format_count, format_duration, format_money, format_score
 from engine.text_sanitizing import harmless, shown
 
@@ -114,6 +115,7 @@ def batch_command(
     from engine.batch.text_encoding import EncodingError
     from engine.cli.arguments import STANDARD_INPUT, open_source, read_standard_input
     from engine.cli.run_command import check_document, open_history
+    from engine.cli.run_monitor import pin_notice
     from engine.runner.event_loop import run_in_new_loop
 
     source = open_source(file)
@@ -134,6 +136,7 @@ def batch_command(
     opened = None if no_store else open_history(store)
     view = BatchView(len(inputs), is_quiet=as_json)
     view.note(f"{content.name}: {note}" for note in content.notes)
+    view.note(pin_notice(source.workflow))
     try:
         with _executor(executor, concurrency) as rows_executor:
             batch_options = BatchOptions(
@@ -245,8 +248,6 @@ class BatchView:
 
     def finish(self, result: BatchResult, out_path: Path | None, *, as_json: bool, stopped_code: int | None) -> int:
         """Write the summary, and return the exit code."""
-        from engine.batch.executors import RESUME_ROW
-
         if as_json:
             write_json({"batch": result.batch, "summary": result.summary.to_json()})
         else:
@@ -256,11 +257,9 @@ class BatchView:
         self.note(result.notes)
         failed = [row for row in result.rows if row.status == "failed"]
         for row in failed[:_MAX_FAILURES]:
-            err().line(f"Row {row.row} failed: {row.error}", style="red")
+            err().line(f"Row {row.row} failed: {row.error} {_command(row.fix)}".rstrip(), style="red")
         if len(failed) > _MAX_FAILURES:
             err().line(f"{len(failed) - _MAX_FAILURES} more rows failed.", style="red")
-        if any(row.error.endswith(RESUME_ROW) for row in failed):
-            err().line("To repeat such calls, run the same command with --retry-in-flight.")
         if stopped_code is not None:
             err().line("Stopped. To continue, run the same command again.")
             return stopped_code
@@ -275,6 +274,11 @@ class BatchView:
             failed = f", {self._failed} failed" if self._failed else ""
             text = harmless(f"{self._running} running{failed}, {format_money(self._cost)}")
             self._bar.update(self._task, completed=self._ended, text=text)
+
+
+def _command(fix: str) -> str:
+    """The option or command that applies the fix of a row; the budget of a row has an option of its own."""
+    return "Use --row-budget-usd or --budget-tokens." if fix.startswith(Fix.RAISE_BUDGET) else command_of(fix)
 
 
 def _row_line(result: RowResult) -> str:

@@ -324,7 +324,7 @@ def refuse_unknown_calls(run: RunSummary, calls: Iterable[UnknownCall], remedy: 
     raise EngineError(
         f"The run {run.run_id} stopped during {what} unknown, and which {risk}: {places}{more}.",
         remedy or f"{check}Resume it and let it make {'the call' if is_one else 'the calls'} again.",
-        fix="" if remedy else Fix.REPEAT_CALLS,
+        fix=Fix.REPEAT_CALLS,
     )
 
 

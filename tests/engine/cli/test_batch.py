@@ -12,9 +12,9 @@ import pytest
 import xlsxwriter
 
 from engine import BatchResult, read_table
-from engine.batch.executors import RESUME_ROW
 from engine.batch.rows import RowResult, summarize
 from engine.cli.batch_command import BatchView
+from engine.errors import Fix
 from tests.engine.cli.kit import Program, echo, refine, write
 from tests.engine.cli.test_process import FOR_EVER, started, wait_for
 
@@ -34,14 +34,44 @@ def results(file: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(lines))
 
 
-@pytest.mark.parametrize(("error", "is_named"), [(f"It stopped during a call. {RESUME_ROW}", True), ("No key.", False)])
-def test_retry_in_flight_is_suggested_when_a_row_needs_it(
-    error: str, is_named: bool, capsys: pytest.CaptureFixture[str]
-):
-    rows = (RowResult(1, "key", "run", "failed", error=error),)
+@pytest.mark.parametrize(
+    ("fix", "option"),
+    [
+        (Fix.REPEAT_CALLS, "--retry-in-flight"),
+        (Fix.ALLOW_CODE, "--allow-code"),
+        (Fix.RAISE_BUDGET.of("loop"), "--row-budget-usd"),
+        ("", ""),
+    ],
+)
+def test_a_failed_row_names_the_option_that_helps(fix: str, option: str, capsys: pytest.CaptureFixture[str]):
+    rows = (RowResult(1, "key", "run", "failed", error="It failed.", fix=fix),)
     result = BatchResult("batch", rows, summarize(rows, 1))
     assert BatchView(1, is_quiet=True).finish(result, None, as_json=False, stopped_code=None) == 1
-    assert ("--retry-in-flight" in capsys.readouterr().err) is is_named
+    (line,) = (line for line in capsys.readouterr().err.splitlines() if "It failed." in line)
+    assert option in line
+    assert ("--" in line) is bool(option)
+
+
+def test_a_row_that_lacks_a_permission_says_which_and_pinned_nodes_are_named(program: Program, tmp_path: Path):
+    document = {
+        "format": "loopwright.workflow",
+        "version": 2,
+        "nodes": [
+            {"id": "task", "type": "input", "config": {}},
+            {"id": "kept", "type": "transform", "config": {}, "pinned": {"output": "a.txt"}},
+            {"id": "read", "type": "tool", "config": {"tool": "read_file"}},
+            {"id": "answer", "type": "output", "config": {}},
+        ],
+        "edges": [
+            {"from": "task.value", "to": "kept.input"},
+            {"from": "kept.output", "to": "read.path"},
+            {"from": "read.output", "to": "answer.value"},
+        ],
+    }
+    ended = program("batch", write(tmp_path, document), table(tmp_path, "a"), "--no-store", "--allow")
+    lines = ended.err.splitlines()
+    assert [line for line in lines if "pinned" in line and "kept" in line]
+    assert [line for line in lines if line.startswith("Row 1 failed") and "--folder" in line]
 
 
 def test_each_row_is_a_run_with_its_figures(program: Program, tmp_path: Path):
