@@ -27,6 +27,8 @@ from engine.models.protocol import EMBEDDED_MODEL
 WIDTH: Final = 640
 ROW_HEIGHT: Final = 28
 ICON_SIDE: Final = 16
+SHARE_OF_SCREEN: Final = 0.33
+"""Largest part of the screen's height that the table covers; it scrolls then."""
 TITLE: Final = "Get a local model"
 _ABOUT: Final = "These models run on this computer, without a key and for free. Larger ones answer better, but slower."
 _HEADS: Final = ("Model", "Size", "Download", "Memory", "License")
@@ -188,7 +190,8 @@ class ModelDownloadDialog(QDialog):
         side, height = round(ICON_SIDE * scale), round(ROW_HEIGHT * scale)
         self.table.setIconSize(QSize(side, side))
         self.table.verticalHeader().setDefaultSectionSize(height)
-        self.table.setFixedHeight(self.table.horizontalHeader().sizeHint().height() + height * len(CATALOG) + UNIT)
+        whole = self.table.horizontalHeader().sizeHint().height() + height * len(CATALOG) + UNIT
+        self.table.setFixedHeight(min(whole, round(self.screen().availableSize().height() * SHARE_OF_SCREEN)))
 
     def _select_row(self) -> None:
         if self.table.currentRow() >= 0:

@@ -281,8 +281,8 @@ def get_model(
     if as_json:
         write_json({"model": model.model, "file": str(file), "size": file.stat().st_size})
     else:
-        out().line(f"Downloaded {file}.")
-        err().line(f"Its name in workflows and for --model: {model.model}")
+        out().line(f"The model is in {file}.")
+        err().line(f"Its name in workflows and for --model is {model.model}")
     return ExitCode.DONE
 
 

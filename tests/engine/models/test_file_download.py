@@ -153,9 +153,10 @@ async def test_file_that_became_shorter_than_its_beginning_is_downloaded_from_th
     assert content(target) == hub.content
 
 
-async def test_complete_part_of_a_killed_download_is_only_checked(hub: LoopbackHub, target: Path) -> None:
+@pytest.mark.parametrize("more", [b"", b"what does not belong to it"])
+async def test_complete_part_of_a_killed_download_is_only_checked(hub: LoopbackHub, target: Path, more: bytes) -> None:
     await pause_in_the_middle(hub, target)
-    target.with_name("model.gguf.part").write_bytes(CONTENT)
+    target.with_name("model.gguf.part").write_bytes(CONTENT + more)
     await download_file(source(hub), target)
 
     assert content(target) == CONTENT
