@@ -13,7 +13,7 @@ from engine.models import demo_weights, file_download, model_hub
 from engine.models.gguf_files import models_folder
 from engine.models.keys import Keys
 from engine.models.model_hub import CATALOG, DEMO, find_model_file, get_model_file, machine_memory
-from engine.models.protocol import EMBEDDED_MODEL
+from engine.models.protocol import EMBEDDED_MODEL, ModelError, ModelErrorKind
 from tests.engine.models.loopback_hub import LoopbackHub
 
 CONTENT = b"GGUF" + random.Random(1).randbytes(20_000)
@@ -98,15 +98,16 @@ async def test_address_of_another_server_is_used_unchanged(hub: LoopbackHub) -> 
         "ftp://models.example.com/model.gguf",
         "https://user:secret@models.example.com/model.gguf",
         "https://models.example.com/",
-        "https://models.example.com/model.gguf\n",
+        "https://models.example.com/mo\ndel.gguf",
         "https://[/model.gguf",
         "file:/etc/model.gguf",
     ],
 )
 async def test_names_that_are_none_are_refused_without_a_request(hub: LoopbackHub, name: str) -> None:
-    with pytest.raises(EngineError) as caught:
+    with pytest.raises(ModelError) as caught:
         await find_model_file(name, keys())
 
+    assert caught.value.kind is ModelErrorKind.NOT_FOUND
     assert caught.value.remedy
     assert "secret" not in caught.value.message
     assert hub.asked == []
