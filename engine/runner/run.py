@@ -181,8 +181,11 @@ def default_model_of(options: RunOptions) -> str:
     """Return the model of nodes and workflows that name none, as `stored_options` stores it."""
     from engine.models.catalog import default_model_name
 
-    catalog = options.models if options.models is not None else _new_catalog()
-    return options.default_model or catalog.get(default_model_name()).name
+    if options.default_model:
+        return options.default_model
+    # A new catalog would acquire the built-in model's process, which nobody would release.
+    name = default_model_name()
+    return name if options.models is None else options.models.get(name).name
 
 
 def _new_catalog() -> Catalog:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from engine.models.catalog import (
     EMBEDDED_MODEL,
     LITELLM_PREFIXES,
+    MODEL_VARIABLE,
     Models,
     check_model_name,
     default_model_name,
@@ -27,6 +28,8 @@ from engine.models.keys import Keys
 from engine.models.litellm_adapter import LiteLLMModel
 from engine.models.protocol import Message, Model, ModelError, ModelErrorKind, Request
 from engine.models.scripted import ScriptedModel
+from engine.runner.options import RunOptions
+from engine.runner.run import default_model_of
 
 HELLO = Request((Message("user", "Hi"),), max_tokens=1)
 
@@ -85,6 +88,16 @@ async def test_each_run_starts_a_script_from_the_beginning(tmp_path: Path) -> No
         model = models.get(f"scripted:{file}")
         assert [(await model.complete(HELLO)).text for _ in range(2)] == ["first", "later"]
         await models.close()
+
+
+async def test_asking_for_the_name_of_the_default_model_does_not_acquire_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(MODEL_VARIABLE, raising=False)
+    assert default_model_of(RunOptions()) == EMBEDDED_MODEL
+    models = Models(Keys({}))
+    model = models.get(EMBEDDED_MODEL)
+    await models.close()
+    assert models.get(EMBEDDED_MODEL) is not model
+    await models.close()
 
 
 async def test_built_in_model_is_shared_and_closed_by_its_last_user() -> None:
