@@ -555,6 +555,8 @@ class Workbench(QObject):
         match kind:
             case Fix.ADD_KEY:
                 self.keys.ask_for_key(subject)
+            case Fix.CHANGE_SETTING:
+                self.commands.open_settings().local_options.set_open(True)
             case Fix.CHOOSE_MODEL | Fix.INSTALL:
                 document.choose_model()
             case Fix.GET_MODEL:

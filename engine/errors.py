@@ -26,6 +26,8 @@ class Fix(StrEnum):
     """Answer a question of the run that is the subject."""
     ASK_SERVER = "ask_server"
     """Ask the MCP server that is the subject for its tools."""
+    CHANGE_SETTING = "change_setting"
+    """Change the user's setting that is the subject."""
     CHOOSE_FOLDER = "choose_folder"
     CHOOSE_HISTORY = "choose_history"
     CHOOSE_MODEL = "choose_model"

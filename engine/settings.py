@@ -33,7 +33,7 @@ from engine.text_sanitizing import shown
 
 if TYPE_CHECKING:
     from engine.document.model import Workflow
-    from engine.models.gguf_model import GgufSettings
+    from engine.models.gguf_files import GgufSettings
 
 PATH_VARIABLE: Final = "LOOPWRIGHT_SETTINGS"
 FILE_NAME: Final = "settings.json"
@@ -208,7 +208,7 @@ class UserSettings(BaseModel):
     @property
     def gguf(self) -> GgufSettings:
         """How models in GGUF files are run."""
-        from engine.models.gguf_model import GgufSettings
+        from engine.models.gguf_files import GgufSettings
 
         return GgufSettings(self.gguf_context_tokens, self.gguf_threads, self.gguf_gpu_layers)
 

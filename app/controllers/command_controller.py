@@ -63,13 +63,14 @@ class CommandController(QObject):
             document.canvas.add_node(node_type)
             document.canvas.setFocus()
 
-    def open_settings(self) -> None:
+    def open_settings(self) -> SettingsDialog:
         """Show the settings."""
         if self.settings is None:
             self.settings = self._make_settings()
         self.settings.show()
         self.settings.raise_()
         self.settings.activateWindow()
+        return self.settings
 
     def find_node(self) -> CommandPalette | None:
         """Search the nodes of the current document."""

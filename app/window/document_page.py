@@ -32,6 +32,7 @@ _FIX_TITLES: Final = {
     Fix.ADD_KEY: "Add key…",
     Fix.ALLOW_CODE: "Allow and run…",
     Fix.ALLOW_PRIVATE_ADDRESSES: "Allow and run…",
+    Fix.CHANGE_SETTING: "Open settings…",
     Fix.CHOOSE_FOLDER: "Allow and run…",
     Fix.CHOOSE_MODEL: "Choose a model",
     Fix.GET_MODEL: "Download the model…",

@@ -13,6 +13,7 @@ _HINTS: Final[dict[Fix, str]] = {
     Fix.ALLOW_PRIVATE_ADDRESSES: "Use --allow-private-addresses.",
     Fix.ANSWER_QUESTION: "Use --node: 'loopwright runs show {subject}' lists the questions.",
     Fix.ASK_SERVER: "Use: loopwright tools --refresh {subject}.",
+    Fix.CHANGE_SETTING: "Use: loopwright config set {subject} VALUE.",
     Fix.CHOOSE_FOLDER: "Use --folder and the folder's name.",
     Fix.CHOOSE_HISTORY: "Use --store or the environment variable LOOPWRIGHT_STORE.",
     Fix.CHOOSE_MODEL: "`loopwright models` lists the models that are known.",

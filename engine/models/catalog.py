@@ -45,7 +45,7 @@ from engine.values import clean_text
 
 if TYPE_CHECKING:
     from engine.models.embedded import EmbeddedModel
-    from engine.models.gguf_model import GgufSettings
+    from engine.models.gguf_files import GgufSettings
 
 
 MODEL_VARIABLE: Final = "LOOPWRIGHT_MODEL"
@@ -71,7 +71,7 @@ class Models:
     Attributes:
         keys: The user's keys.
         addresses: As above; can be replaced.
-        gguf_settings: Returns how GGUF files are run; None for the settings in the environment. Can be replaced.
+        gguf_settings: Returns how GGUF files are run; None for the defaults. Can be replaced.
     """
 
     gguf_settings: Callable[[], GgufSettings] | None = None
@@ -172,9 +172,10 @@ class _SharedModels:
 
 
 def _gguf_model(name: str, settings: Callable[[], GgufSettings] | None) -> EmbeddedModel:
-    from engine.models.gguf_model import GgufModel, gguf_settings
+    from engine.models.gguf_files import GgufSettings
+    from engine.models.gguf_model import GgufModel
 
-    return GgufModel(name, settings or gguf_settings)
+    return GgufModel(name, settings or GgufSettings)
 
 
 _SHARED = _SharedModels()

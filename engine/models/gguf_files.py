@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, cast
@@ -24,16 +25,34 @@ from engine.safe_file_io import read_text_file
 FOLDER_VARIABLE: Final = "LOOPWRIGHT_MODELS_FOLDER"
 """Environment variable with the path of the folder for downloaded models."""
 
+DEFAULT_CONTEXT_TOKENS: Final = 8192
+"""The context length that a model gets without a setting, if it supports that much: more takes memory."""
+
 _SUFFIX: Final = ".gguf"
 _PART: Final = re.compile(r"(.+)-(\d{5})-of-(\d{5})")
 """Name of a part of a model that is split into several files; the runtime is given the first."""
 _MAX_DEPTH: Final = 3
 """LM Studio's files are in PUBLISHER/MODEL/."""
 _MAX_FILES: Final = 500
-_MAX_MANIFEST_BYTES: Final = 1_000_000
+_MAX_SMALL_FILE_BYTES: Final = 1_000_000
 _OLLAMA_HOST: Final = "registry.ollama.ai"
 _OLLAMA_WEIGHTS: Final = "application/vnd.ollama.image.model"
 _DIGEST: Final = re.compile(r"sha256[:-][0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class GgufSettings:
+    """How models in GGUF files are run.
+
+    Attributes:
+        context_tokens: The context length; None for `DEFAULT_CONTEXT_TOKENS`, or less if the model supports less.
+        threads: The number of threads; None for half of the cores.
+        gpu_layers: The number of layers on the graphics card; None for as many as fit.
+    """
+
+    context_tokens: int | None = None
+    threads: int | None = None
+    gpu_layers: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +180,8 @@ def _parts(path: Path) -> list[Path]:
 def _all_files() -> Iterator[GgufFile]:
     home = Path.home()
     yield from _files_in(models_folder(), "Downloaded")
-    for folder in (home / ".lmstudio" / "models", home / ".cache" / "lm-studio" / "models"):
-        yield from _files_in(folder, "LM Studio")
+    for folder in _lm_studio_folders(home):
+        yield from _files_in(folder / "models", "LM Studio")
     for folder in _ollama_folders(home):
         yield from _ollama_files(folder)
 
@@ -181,6 +200,16 @@ def _walk(folder: Path) -> Iterator[Path]:
         depth = len(Path(place).relative_to(folder).parts)
         folders[:] = sorted(folders, key=str.casefold) if depth < _MAX_DEPTH else []
         yield from (Path(place) / name for name in sorted(files, key=str.casefold))
+
+
+def _lm_studio_folders(home: Path) -> list[Path]:
+    """Return LM Studio's folders: the one that its pointer file names, and the usual ones."""
+    folders = [home / ".lmstudio", home / ".cache" / "lm-studio"]
+    with suppress(OSError, ValueError):
+        named = Path(read_text_file(home / ".lmstudio-home-pointer", _MAX_SMALL_FILE_BYTES).strip())
+        if named.is_absolute() and named not in folders:
+            folders.insert(0, named)
+    return folders
 
 
 def _ollama_folders(home: Path) -> list[Path]:
@@ -206,7 +235,7 @@ def _ollama_files(folder: Path) -> Iterator[GgufFile]:
 def _blob(folder: Path, manifest: Path) -> Path | None:
     """Return the file with the weights that a manifest names; None without one."""
     try:
-        content: Any = from_json(read_text_file(manifest, _MAX_MANIFEST_BYTES))
+        content: Any = from_json(read_text_file(manifest, _MAX_SMALL_FILE_BYTES))
     except (OSError, ValueError):
         return None
     layers: Any = cast("dict[str, Any]", content).get("layers") if isinstance(content, dict) else None

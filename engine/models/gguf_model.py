@@ -7,9 +7,8 @@ messages of the same role in a row, system messages) is changed as for other ser
 from __future__ import annotations
 
 import asyncio
-import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, cast
@@ -25,7 +24,7 @@ from engine.models.embedded import (
     find_runtime,
     request_body,
 )
-from engine.models.gguf_files import unusable_file
+from engine.models.gguf_files import DEFAULT_CONTEXT_TOKENS, GgufSettings, unusable_file
 from engine.models.gguf_header import GgufError, GgufHeader, read_header
 from engine.models.model_hub import find_gguf_model
 from engine.models.protocol import ModelError, ModelErrorKind, OnText, Reply, Request
@@ -33,8 +32,6 @@ from engine.models.quirks import ADAPTATIONS, Change, Changes, apply_changes, ch
 from engine.models.tool_calls import describe_tools
 from engine.values import Value
 
-DEFAULT_CONTEXT_TOKENS: Final = 8192
-"""The context length that a model gets without a setting, if it supports that much: more takes memory."""
 IDLE_S: Final = 300.0
 """How long a model stays in memory without a call."""
 
@@ -46,51 +43,6 @@ _UNKNOWN_ARCHITECTURE: Final = re.compile(r"unknown model architecture")
 _INCOMPLETE: Final = re.compile(r"not within the file bounds|corrupted or incomplete|failed to read|read error")
 _BAD_TEMPLATE: Final = re.compile(r"chat template parsing error|failed to initialize chat template")
 _LOADING: Final = re.compile(r"error loading model: (.+)|failed to initialize the context: (.+)")
-
-
-@dataclass(frozen=True, slots=True)
-class GgufSettings:
-    """How models in GGUF files are run.
-
-    Attributes:
-        context_tokens: The context length; None for `DEFAULT_CONTEXT_TOKENS`, or less if the model supports less.
-        threads: The number of threads; None for half of the cores.
-        gpu_layers: The number of layers on the graphics card; None for as many as fit.
-    """
-
-    context_tokens: int | None = None
-    threads: int | None = None
-    gpu_layers: int | None = None
-
-
-_VARIABLES: Final = {
-    "context_tokens": ("LOOPWRIGHT_GGUF_CONTEXT_TOKENS", 1),
-    "threads": ("LOOPWRIGHT_GGUF_THREADS", 1),
-    "gpu_layers": ("LOOPWRIGHT_GGUF_GPU_LAYERS", 0),
-}
-"""The environment variable of each setting, and its smallest value."""
-_MAX_SETTING: Final = 100_000_000
-
-
-def gguf_settings(environment: Mapping[str, str] = os.environ) -> GgufSettings:
-    """Return the settings in the environment.
-
-    Raises:
-        ModelError: One is invalid (`BAD_REQUEST`).
-    """
-    found: dict[str, int] = {}
-    for name, (variable, least) in _VARIABLES.items():
-        text = environment.get(variable, "").strip()
-        if not text:
-            continue
-        if not (text.isascii() and text.isdecimal() and least <= int(text[:20]) <= _MAX_SETTING):
-            raise ModelError(
-                ModelErrorKind.BAD_REQUEST,
-                f"{variable} is {text[:60]!r}, but must be a whole number of at least {least}.",
-                "Correct or remove it.",
-            )
-        found[name] = int(text)
-    return GgufSettings(**found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +67,7 @@ class GgufModel(EmbeddedModel):
     idle_s = IDLE_S
 
     def __init__(
-        self, model: str, settings: Callable[[], GgufSettings] = gguf_settings, *, worker: Path = WORKER
+        self, model: str, settings: Callable[[], GgufSettings] = GgufSettings, *, worker: Path = WORKER
     ) -> None:
         super().__init__(worker=worker)
         self._name = model
@@ -170,7 +122,7 @@ class GgufModel(EmbeddedModel):
                 f"The context length is set to {wanted.context_tokens:,} tokens, more than the {longest:,} that "
                 f"{self.title} supports.",
                 "Lower it, or choose another model.",
-                fix=Fix.CHOOSE_MODEL,
+                fix=Fix.CHANGE_SETTING.of("gguf_context_tokens"),
             )
         return {
             "weights": str(loaded.path.absolute()),

@@ -17,8 +17,9 @@ from engine.document.builder import Builder
 from engine.document.model import Workflow
 from engine.document.operations import SetConfig
 from engine.models.demo_weights import find_weights
-from engine.models.gguf_model import GgufSettings
+from engine.models.gguf_files import GgufSettings
 from tests.app.window.conftest import MakeWindow, open_file, saved
+from tests.engine.models.gguf_writer import language_model, write_header
 
 
 @pytest.fixture
@@ -107,3 +108,20 @@ def test_models_in_files_are_run_as_the_settings_say(make_window: MakeWindow, pr
     preferences.set(gguf_context_tokens=4096, gguf_gpu_layers=0)
     assert models.gguf_settings is not None
     assert models.gguf_settings() == GgufSettings(4096, None, 0)
+
+
+def test_button_of_a_run_with_too_long_a_context_opens_its_setting(
+    workbench: Workbench, preferences: Preferences, folder: Path, tmp_path: Path, qtbot: QtBot
+) -> None:
+    write_header(folder / "short.gguf", language_model())  # supports 2,048 tokens
+    preferences.set(gguf_context_tokens=4000)
+    document = open_file(workbench, saved(tmp_path, "one.loop.json", flow("gguf:short")))
+    workbench.runs.run(document)
+    qtbot.waitUntil(lambda: ended(document), timeout=20_000)
+
+    (button,) = (button for button in document.findChildren(QPushButton) if button.text() == "Open settings…")
+    button.click()
+
+    settings = workbench.commands.settings
+    assert settings is not None
+    assert settings.forms["local models"].rows["gguf_context_tokens"].isVisible()

@@ -50,7 +50,9 @@ def test_context_length_of_the_settings_applies_and_the_environment_wins(
     monkeypatch.delenv("LOOPWRIGHT_MODEL", raising=False)
     run = ("run", write(tmp_path, refine(1)), "--no-store")
 
-    assert "1,000,000 tokens" in program(*run).err
+    ended = program(*run)
+    assert "1,000,000 tokens" in ended.err
+    assert "loopwright config set gguf_context_tokens VALUE" in " ".join(ended.err.split())
     monkeypatch.setenv("LOOPWRIGHT_GGUF_CONTEXT_TOKENS", "2000000")
     assert "2,000,000 tokens" in program(*run).err
 

@@ -82,6 +82,16 @@ def test_first_file_of_a_name_counts(home: Path) -> None:
     assert find_gguf("gguf:same") == mine
 
 
+@pytest.mark.parametrize("pointer", ["elsewhere", "", "a\0b", "relative"])
+def test_lm_studio_may_be_in_another_folder(home: Path, pointer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(home)
+    write_header(home / "elsewhere/models/maker/Chat/Chat.gguf", language_model())
+    write_header(home / "relative/models/maker/Chat/Other.gguf", language_model())
+    is_valid = pointer == "elsewhere"
+    (home / ".lmstudio-home-pointer").write_text(f"{home / pointer}\n" if is_valid else pointer)
+    assert names() == ({"gguf:chat": "LM Studio"} if is_valid else {})
+
+
 def test_list_has_headers_and_leaves_out_what_writes_no_text() -> None:
     write_header(models_folder() / "A.gguf", language_model("A"))
     write_header(models_folder() / "mmproj-a.gguf", language_model())

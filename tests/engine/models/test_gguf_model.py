@@ -21,7 +21,8 @@ from engine.models import embedded
 from engine.models.catalog import Models
 from engine.models.demo_weights import find_weights
 from engine.models.embedded import WORKER
-from engine.models.gguf_model import GgufModel, GgufSettings, gguf_settings
+from engine.models.gguf_files import GgufSettings
+from engine.models.gguf_model import GgufModel
 from engine.models.protocol import Finish, Message, ModelError, ModelErrorKind, Price, Request, ToolCall, ToolDefinition
 from tests.engine.models.gguf_writer import language_model, write_demo_model, write_header
 from tests.engine.models.test_embedded_process import wait_for_end
@@ -192,20 +193,9 @@ async def test_default_context_is_no_longer_than_the_model_supports(make: Make, 
 async def test_longer_context_than_the_model_supports_is_refused(make: Make) -> None:
     error = await failure_of(make(settings=lambda: GgufSettings(context_tokens=8193)))
     assert error.kind is ModelErrorKind.CONTEXT_LENGTH
+    assert error.fix == "change_setting:gguf_context_tokens"
     assert "8,193" in error.message
     assert "8,192" in error.message
-
-
-def test_settings_come_from_the_environment() -> None:
-    variables = {f"LOOPWRIGHT_GGUF_{name}": "3" for name in ("CONTEXT_TOKENS", "THREADS", "GPU_LAYERS")}
-    assert gguf_settings(variables) == GgufSettings(3, 3, 3)
-    assert gguf_settings({"LOOPWRIGHT_GGUF_THREADS": " "}) == GgufSettings()
-
-
-@pytest.mark.parametrize("value", ["0", "-1", "many", "1.5", "9" * 40, "²"])
-def test_invalid_setting_is_named(value: str) -> None:
-    with pytest.raises(ModelError, match="LOOPWRIGHT_GGUF_THREADS"):
-        gguf_settings({"LOOPWRIGHT_GGUF_THREADS": value})
 
 
 async def test_replaced_file_is_loaded_again(make: Make, worker: Callable[[str], Path], tmp_path: Path) -> None:
