@@ -290,7 +290,7 @@ class DocumentPage(QWidget):
         buttons: list[tuple[str, Callable[[], object]]] = []
         text, kind = f"{view_model.error} {view_model.remedy}".strip(), "bad"
         if view_model.status != "failed":
-            text, kind = view_model.error or "The run was stopped. What had finished is kept.", "info"
+            text, kind = view_model.error or "The run was stopped. The results so far remain available.", "info"
         else:
             fix = view_model.state.fix
             if title := "" if self.session.is_past else fix_title(fix):

@@ -305,7 +305,7 @@ def test_the_default_recorded_value_is_the_output() -> None:
         (
             "loop",
             {"max_iterations": 3, "stop_when": [{"condition": "stable_output"}]},
-            "When the text stops changing · at most 3",
+            "at most 3 · when the text stops changing",
         ),
         ("exit", {"loop": "outer"}, "outer"),
     ],
