@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, cast
 
 from PySide6.QtCore import QObject, QRectF, Signal
 from PySide6.QtWidgets import QGraphicsItem
@@ -307,11 +307,10 @@ class DocumentView(QObject):
         edge = self.edge_items[key] = EdgeItem()
         edge.join(output, input_)
         edge.restyle()
-        for end in key:
-            item = self.card_of(end.partition(".")[0])
-            assert item is not None
-            self._moved.add(item)
-            item.update()
+        for port in (output, input_):
+            card = cast("NodeItem", port.parentItem())
+            self._moved.add(card)
+            card.update()
         return edge
 
     def _remove_edge(self, key: EdgeKey) -> None:
