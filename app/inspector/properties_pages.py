@@ -170,7 +170,23 @@ class NodeHeader(QWidget):
             self._binding.session.do(SetEnabled(self._binding.node_id, on))
 
 
-class NodePage(QWidget):
+class _FormPage(QWidget):
+    """A page whose form may be missing."""
+
+    form: Form | None
+
+    def refresh(self) -> None:
+        """Update what depends on the rest of the document."""
+        if self.form is not None:
+            self.form.refresh()
+
+    def refresh_run(self) -> None:
+        """Update what depends on the last run."""
+        if self.form is not None:
+            self.form.refresh_run()
+
+
+class NodePage(_FormPage):
     """Header and form for the nodes of one type.
 
     Signals:
@@ -234,16 +250,6 @@ class NodePage(QWidget):
             self.form.show_problems(by_field)
         self.header.show_problems(rest)
 
-    def refresh(self) -> None:
-        """Update what depends on the rest of the document."""
-        if self.form is not None:
-            self.form.refresh()
-
-    def refresh_run(self) -> None:
-        """Update what depends on the last run."""
-        if self.form is not None:
-            self.form.refresh_run()
-
     def focus_field(self, field: str) -> None:
         """Move the focus to a field, given as a dotted path."""
         name, _, path = field.partition(".")
@@ -255,7 +261,7 @@ class NodePage(QWidget):
             self.header.title.setFocus()
 
 
-class NodesPage(QWidget):
+class NodesPage(_FormPage):
     """The fields that several selected nodes have in common; a change is made to all of them.
 
     The form is created once the selection has settled, because a rubber band changes it all the time.
@@ -339,16 +345,6 @@ class NodesPage(QWidget):
         }
         by_field, _ = _split_problems(list(problems.values()), self.form)
         self.form.show_problems(by_field)
-
-    def refresh(self) -> None:
-        """Update what depends on the rest of the document."""
-        if self.form is not None:
-            self.form.refresh()
-
-    def refresh_run(self) -> None:
-        """Update what depends on the last run."""
-        if self.form is not None:
-            self.form.refresh_run()
 
     def focus_field(self, field: str) -> None:
         """Move the focus to a field, given as a dotted path, or to the switch if there is no such field."""

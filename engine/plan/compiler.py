@@ -122,14 +122,15 @@ def models_called(structure: Structure, inside: Collection[str]) -> Iterator[tup
         structure: The document.
         inside: The nodes that run; disabled and pinned ones call none.
     """
+    disabled, pinned, subflows = structure.disabled, structure.replaced_by_pins, structure.subflows
     for node in structure.resolution.nodes.values():
-        if node.id not in inside or node.id in structure.disabled or node.id in structure.replaced_by_pins:
+        if node.id not in inside or node.id in disabled or node.id in pinned:
             continue
         choice = node.spec.model(node.config)
         if choice is not None:
             yield node.id, choice
-        if node.id in structure.subflows:
-            inner = structure.subflows[node.id]
+        if node.id in subflows:
+            inner = subflows[node.id]
             yield from ((node.id, choice) for _, choice in models_called(inner, inner.workflow.nodes_by_id))
 
 
@@ -247,7 +248,8 @@ class _GraphCompiler:
     def _node(self, resolved: Resolved) -> NodePlan:
         body = self.structure.bodies.get(resolved.id)
         loop_of_exit = self.structure.loop_of.get(resolved.id)
-        inputs = () if loop_of_exit is not None else self._inputs(resolved)
+        pinned = self._pinned(resolved)
+        inputs = () if loop_of_exit is not None else self._inputs(resolved, is_pinned=pinned is not None)
         spec, config = resolved.spec, resolved.config
         return NodePlan(
             position=self.position[resolved.id],
@@ -271,7 +273,7 @@ class _GraphCompiler:
             result_name=(config.name or resolved.id) if isinstance(config, OutputConfig) else None,
             subflow=self._subflow(resolved.id),
             output_key=config.__dict__.get("output_key", ""),  # `getattr` is slow where a model has no such field
-            pinned=self._pinned(resolved),
+            pinned=pinned,
         )
 
     def _pinned(self, resolved: Resolved) -> Outputs | None:
@@ -280,9 +282,8 @@ class _GraphCompiler:
             return {} if body.exit in self.structure.replaced_by_pins else None
         return dict(resolved.node.pinned) if resolved.node.pinned and resolved.node.enabled else None
 
-    def _inputs(self, resolved: Resolved) -> tuple[InputPlan, ...]:
+    def _inputs(self, resolved: Resolved, *, is_pinned: bool = False) -> tuple[InputPlan, ...]:
         sources: dict[str, list[int]] = {}
-        is_pinned = self._pinned(resolved) is not None
         for link in self.structure.links_to.get(resolved.id, ()):
             if is_pinned and self.body is None and self._here(link.source) not in self.graph:
                 continue  # a part has nothing before a pinned node

@@ -41,15 +41,19 @@ def topological_order(graph: Graph) -> list[str]:
 
     Nodes on a cycle, and nodes behind one, are missing.
     """
-    nodes = list(graph)
+    successors = dict(graph.adjacency())  # the graph's own dictionaries: its views are several times slower
+    nodes = list(successors)
     position = {node: place for place, node in enumerate(nodes)}
-    waits = dict(graph.in_degree())
+    waits = dict.fromkeys(nodes, 0)
+    for targets in successors.values():
+        for after in targets:
+            waits[after] += 1
     ready = [place for place, node in enumerate(nodes) if not waits[node]]
     order: list[str] = []
     while ready:
         node = nodes[heappop(ready)]
         order.append(node)
-        for after in graph.successors(node):
+        for after in successors[node]:
             waits[after] -= 1
             if not waits[after]:
                 heappush(ready, position[after])
