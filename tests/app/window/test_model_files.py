@@ -20,6 +20,7 @@ from engine.models.demo_weights import find_weights
 from engine.models.gguf_files import GgufSettings
 from tests.app.window.conftest import MakeWindow, open_file, saved
 from tests.engine.models.gguf_writer import language_model, write_header
+from tests.engine.models.loopback_hub import LoopbackHub
 
 
 @pytest.fixture
@@ -72,6 +73,23 @@ def test_missing_model_of_the_catalog_is_offered_for_download(
     assert "model" in fix.title
     assert dialog.chosen is not None
     assert dialog.chosen.title == "Qwen2.5 0.5B Instruct"
+    dialog.close()
+
+
+def test_downloaded_model_is_in_the_lists_of_models_and_its_problem_is_gone(
+    workbench: Workbench, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+) -> None:
+    name = "gguf:qwen2.5-0.5b-instruct-q4_k_m"
+    document = open_file(workbench, saved(tmp_path, "one.loop.json", flow(name)))
+    qtbot.waitUntil(lambda: len(document.session.problems) == 1, timeout=20_000)
+    with LoopbackHub(write_header(tmp_path / "content", language_model("Tiny")).read_bytes()) as hub:
+        hub.use(monkeypatch)
+        document.fix_wanted.emit(document.session.problems[0].fix)
+        (dialog,) = workbench.window.findChildren(ModelDownloadDialog)
+        with qtbot.waitSignal(dialog.downloaded, timeout=20_000):
+            dialog.start.click()
+        qtbot.waitUntil(lambda: name in workbench.models.names(), timeout=20_000)
+        qtbot.waitUntil(lambda: document.session.problems == [], timeout=20_000)
     dialog.close()
 
 
