@@ -180,7 +180,7 @@ async def look_up(source: Source) -> RemoteFile:
     Raises:
         ModelError: The server cannot be reached, does not have the file, or refuses it.
     """
-    async with await _client(source) as client:
+    async with await asyncio.to_thread(_client, source) as client:
 
         async def attempt() -> RemoteFile:
             async with _open(client, source, 0, with_content=False) as (_response, remote):
@@ -202,8 +202,8 @@ async def download_file(source: Source, target: Path, on_progress: OnProgress = 
     """
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with lock_download(target):
-            await _Download(source, target, on_progress).run()
+        with lock_download(target) as state_file:
+            await _Download(source, target, state_file, on_progress).run()
     except OSError as error:
         raise disk_error(target.parent, error) from error
 
@@ -230,8 +230,8 @@ def discard_partial(target: Path) -> None:
 
 
 @contextmanager
-def lock_download(target: Path) -> Generator[None]:
-    """Hold the lock on the download of a file.
+def lock_download(target: Path) -> Generator[IO[bytes]]:
+    """Hold the lock on the download of a file; yields the file with its state, which only the holder may change.
 
     Raises:
         ModelError: Another download of it is running, in this process or another.
@@ -243,7 +243,7 @@ def lock_download(target: Path) -> Generator[None]:
             message = f"{target.name} is being downloaded already."
             raise ModelError(ModelErrorKind.UNAVAILABLE, message, "Wait until that has finished.")
         try:
-            yield
+            yield stream
         finally:
             stream.close()  # Windows deletes no open file
             if not partial_size(target):
@@ -277,9 +277,10 @@ def disk_error(folder: Path, error: OSError) -> ModelError:
 class _Download:
     """The download of one file, by the process that holds its lock."""
 
-    def __init__(self, source: Source, target: Path, on_progress: OnProgress) -> None:
+    def __init__(self, source: Source, target: Path, state_file: IO[bytes], on_progress: OnProgress) -> None:
         self._source = source
         self._target = target
+        self._state_file = state_file
         self._part = _part(target)
         self._on_progress = on_progress
         self._meter = ProgressMeter(on_progress)
@@ -288,7 +289,7 @@ class _Download:
 
     async def run(self) -> None:
         """Download the file, check it, and rename it."""
-        async with await _client(self._source) as client:
+        async with await asyncio.to_thread(_client, self._source) as client:
             remote = await _repeat(
                 lambda: self._attempt(client), self._source, _DOWNLOAD_ATTEMPTS, self._take_new_data, self._report_wait
             )
@@ -336,8 +337,9 @@ class _Download:
                 file.seek(start)
                 file.truncate()
             else:
-                state = {"version": remote.version, "size": remote.size}
-                _state_file(self._target).write_text(json.dumps(state), encoding="utf-8")
+                self._state_file.truncate(0)
+                self._state_file.write(json.dumps({"version": remote.version, "size": remote.size}).encode())
+                self._state_file.flush()
             done, buffer = start, bytearray()
             self._meter.restart()
             try:
@@ -480,15 +482,15 @@ def _certificates() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-async def _client(source: Source) -> httpx.AsyncClient:
-    certificates = await asyncio.to_thread(_certificates)  # which imports httpx, and takes a moment
+def _client(source: Source) -> httpx.AsyncClient:
+    """Create a client. Takes a moment the first time: not to be called on an event loop."""
     import httpx
 
     timeout = httpx.Timeout(_READ_S, connect=_CONNECT_S)
     # The content must arrive unchanged, or ranges and size would be those of its compressed form.
     headers = {"User-Agent": "loopwright", "Accept-Encoding": "identity"}
     try:
-        return httpx.AsyncClient(timeout=timeout, headers=headers, verify=certificates)
+        return httpx.AsyncClient(timeout=timeout, headers=headers, verify=_certificates())
     except (ImportError, ValueError, httpx.InvalidURL) as error:
         message = f"{source.host} cannot be reached: the proxy that the environment names cannot be used."
         raise ModelError(ModelErrorKind.CONNECTION, message, "Use the address of an http proxy.") from error
