@@ -52,13 +52,16 @@ def own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mo
     return home
 
 
+def pytest_runtest_logfinish() -> None:
+    """Free what the test created; pytest holds its fixtures until their teardown is over."""
+    gc.collect(1)
+    gc.enable()
+
+
 @pytest.fixture(autouse=True)
-def no_collection_in_other_threads() -> Iterator[None]:
+def no_collection_in_other_threads() -> None:
     """As in the program (`app.garbage_collector`), garbage is collected in the window's thread only."""
     gc.disable()
-    gc.collect(1)  # only now: until its teardown is over, pytest holds the fixtures of the test before
-    yield
-    gc.enable()
 
 
 @pytest.fixture(autouse=True)

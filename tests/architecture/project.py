@@ -40,10 +40,14 @@ def text_files() -> tuple[Path, ...]:
     return tuple(file for file in found if not file.name.startswith(".coverage") and file.name != ".git")
 
 
-@cache
 def sources(*folders: str) -> dict[str, ast.Module]:
     """The parsed modules in folders of the project, by path."""
-    files = sorted(file for folder in folders for file in (ROOT / folder).rglob("*.py"))
+    return {path: module for folder in folders for path, module in _modules(folder).items()}
+
+
+@cache
+def _modules(folder: str) -> dict[str, ast.Module]:
+    files = sorted((ROOT / folder).rglob("*.py"))
     return {file.relative_to(ROOT).as_posix(): ast.parse(file.read_text(encoding="utf-8")) for file in files}
 
 

@@ -79,8 +79,17 @@ def test_ctrl_c_shows_the_finished_results(tmp_path: Path):
     assert err == b"The run was cancelled.\n"
 
 
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-@pytest.mark.parametrize("command", ["run", "resume", "fork"])
+@pytest.mark.parametrize(
+    ("command", "sent", "code"),
+    [
+        ("run", signal.SIGINT, 130),
+        ("run", signal.SIGTERM, 143),
+        ("resume", signal.SIGINT, 130),
+        pytest.param("resume", signal.SIGTERM, 143, marks=pytest.mark.slow),
+        pytest.param("fork", signal.SIGINT, 130, marks=pytest.mark.slow),
+        ("fork", signal.SIGTERM, 143),
+    ],
+)
 def test_signal_cancels_and_history_has_the_finished_results(
     program: Program, tmp_path: Path, command: str, sent: signal.Signals, code: int
 ):
