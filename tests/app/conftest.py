@@ -11,7 +11,7 @@ from pathlib import Path
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QCoreApplication, QEvent, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
@@ -54,6 +54,7 @@ def own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mo
 
 def pytest_runtest_logfinish() -> None:
     """Free what the test created; pytest holds its fixtures until their teardown is over."""
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)  # which only an event loop does by itself
     gc.collect(1)
     gc.enable()
 
