@@ -147,7 +147,7 @@ def replace_file(target: Path, content: bytes | Iterable[bytes], *, wait_for_dis
                 os.fsync(file.fileno())
         if mode is not None:
             temporary.chmod(mode)
-        _move(temporary, target)
+        move_over(temporary, target)
     except BaseException:
         with suppress(OSError):
             temporary.unlink()
@@ -157,18 +157,26 @@ def replace_file(target: Path, content: bytes | Iterable[bytes], *, wait_for_dis
     clear_unfinished(target.parent)
 
 
-def _move(temporary: Path, target: Path) -> None:
-    """Move a file over another one; on Windows, wait for a program that has it open for a moment, such as a scanner."""
-    for delay_s in _MOVE_DELAYS_S:
+def move_over(source: Path, target: Path, *, folder: int | None = None) -> None:
+    """Move a file over another one; on Windows, wait for a program that has it open for a moment, such as a scanner.
+
+    Args:
+        source: The file.
+        target: Its new path.
+        folder: The descriptor of the folder to which both are relative; None for paths as usual.
+
+    Raises:
+        OSError: It cannot be moved.
+    """
+    for delay_s in (*_MOVE_DELAYS_S, None):
         try:
-            temporary.replace(target)
+            os.replace(source, target, src_dir_fd=folder, dst_dir_fd=folder)
         except OSError as error:
-            if getattr(error, "winerror", None) not in _OPEN_ELSEWHERE:
+            if delay_s is None or getattr(error, "winerror", None) not in _OPEN_ELSEWHERE:
                 raise
             time.sleep(delay_s)
         else:
             return
-    temporary.replace(target)
 
 
 def is_windows_name(name: str) -> bool:

@@ -19,7 +19,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from engine.safe_file_io import NotTextError, clear_unfinished, decode_text, unfinished_name
+from engine.safe_file_io import NotTextError, clear_unfinished, decode_text, move_over, unfinished_name
 from engine.tools.sandbox import (
     MAX_FILE_BYTES,
     OpenFolder,
@@ -178,7 +178,7 @@ def _replace(parent: OpenFolder, name: str, content: bytes) -> None:
     """Write a temporary file and move it over the file in one step."""
     status = stat_regular_file(parent, name)
     with _temporary_file(parent, content, None if status is None else stat.S_IMODE(status.st_mode)) as written:
-        os.replace(parent.at(written), parent.at(name), src_dir_fd=parent.descriptor, dst_dir_fd=parent.descriptor)
+        move_over(parent.at(written), parent.at(name), folder=parent.descriptor)
     _sync_folder(parent)
     clear_unfinished(parent.path)
 

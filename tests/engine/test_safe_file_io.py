@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -117,14 +118,14 @@ def _windows_error(number: int) -> OSError:
 
 
 def test_file_that_is_open_for_a_moment_on_windows_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    failures, move = [_windows_error(32), _windows_error(5)], Path.replace
+    failures, move = [_windows_error(32), _windows_error(5)], os.replace
 
-    def replace(file: Path, target: Path) -> Path:
+    def replace(*paths: Path, **folders: Any) -> None:
         if failures:
             raise failures.pop()
-        return move(file, target)
+        move(*paths, **folders)
 
-    monkeypatch.setattr(Path, "replace", replace)
+    monkeypatch.setattr(os, "replace", replace)
     (tmp_path / "a").write_bytes(b"old")
     replace_file(tmp_path / "a", b"new")
     assert (tmp_path / "a").read_bytes() == b"new"
@@ -137,11 +138,11 @@ def test_file_that_cannot_be_replaced_is_unchanged(
 ):
     tried: list[Path] = []
 
-    def replace(file: Path, target: Path) -> Path:
+    def replace(_file: Path, target: Path, **_folders: Any) -> None:
         tried.append(target)
         raise error
 
-    monkeypatch.setattr(Path, "replace", replace)
+    monkeypatch.setattr(os, "replace", replace)
     (tmp_path / "a").write_bytes(b"old")
     with pytest.raises(OSError):
         replace_file(tmp_path / "a", b"new")
