@@ -89,11 +89,11 @@ def _make_old(file: Path) -> None:
     os.utime(file, (then, then))
 
 
-RESERVED = ["con", "NUL.txt", "con .txt", "aux.tar.gz", "CONIN$", "com1", "lpt9.log", "COM²", "a:b", "a?", "x.", "x "]
+RESERVED = ["con", "NUL.txt", "con .txt", "aux.tar.gz", "CONIN$", "com1", "lpt9.log", "COM²", "a?", "x.", "x "]
 ALLOWED = ["console", "nullable.txt", "a.con", "com10", "comx", "conin", ".con", "ä b.txt", "-"]
 
 
-@pytest.mark.parametrize("name", RESERVED)
+@pytest.mark.parametrize("name", [*RESERVED, "a:b"])  # for the standard library, a: is a drive here
 def test_windows_does_not_allow_reserved_names(name: str):
     assert not is_windows_name(name)
 
