@@ -46,6 +46,7 @@ def _explain_stop(config: BudgetConfig, evidence: Evidence) -> str:
 SPEC = ConditionSpec(
     name=BUDGET,
     label="After an amount of money is spent",
+    card_label="spend limit",
     help="Stops after the iteration in which the loop has spent an amount.",
     config=BudgetConfig,
     make=stateless(

@@ -304,6 +304,7 @@ class ConditionSpec(Generic[ConfigT]):
         explain: Describes what it looked at after an iteration: `similarity 91% < 95%`.
         explain_stop: Describes why it stopped the loop; by default as `explain`.
         explain_unmet: Describes that it did not hold when the loop ran out of iterations; by default as `explain`.
+        card_label: What stops the loop in a word or two, for the loop's card; empty for its name.
         exit_reason: The exit reason that it returns; empty for its name.
         exit_reason_label: That reason in a few words; empty for the name of the reason.
         is_limit: Whether it only limits the loop: a loop that it stops has not converged.
@@ -326,6 +327,7 @@ class ConditionSpec(Generic[ConfigT]):
     explain: Callable[[ConfigT, Evidence], str]
     explain_stop: Callable[[ConfigT, Evidence], str] | None = None
     explain_unmet: Callable[[ConfigT, Evidence], str] | None = None
+    card_label: str = ""
     exit_reason: str = ""
     exit_reason_label: str = ""
     is_limit: bool = False

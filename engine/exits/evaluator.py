@@ -21,6 +21,7 @@ def _explain(_config: ConditionConfig, evidence: Evidence) -> str:
 SPEC = ConditionSpec(
     name=EVALUATOR,
     label="When a router chooses 'done'",
+    card_label="router",
     help="Stops when the router that controls the loop chooses its branch 'done'.",
     config=ConditionConfig,
     make=stateless(_REASON, lambda _config, iteration: iteration.branch == DONE, lambda iteration: iteration.branch),

@@ -21,6 +21,7 @@ def _explain(_config: ConditionConfig, evidence: Evidence) -> str:
 SPEC = ConditionSpec(
     name=JUDGE,
     label="When a reviewer says it's done",
+    card_label="reviewer",
     help="Stops when the loop's judge, a model that reviews each result, accepts it.",
     config=ConditionConfig,
     make=stateless(

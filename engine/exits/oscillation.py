@@ -133,6 +133,7 @@ def _to_python(config: OscillationConfig, _writer: PythonWriter) -> PythonTest:
 SPEC = ConditionSpec(
     name=_NAME,
     label="When the text repeats an earlier one",
+    card_label="repeated text",
     help="Stops when the result returns to an earlier one, so that the loop goes in circles.",
     config=OscillationConfig,
     make=lambda config: Oscillation(config.threshold),

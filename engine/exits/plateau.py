@@ -101,6 +101,7 @@ def _to_python(config: PlateauConfig, writer: PythonWriter) -> PythonTest:
 SPEC = ConditionSpec(
     name=_NAME,
     label="When the best score stops rising",
+    card_label="score plateau",
     help="Stops when the best score has not risen for some iterations.",
     config=PlateauConfig,
     make=Plateau,

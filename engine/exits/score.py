@@ -52,6 +52,7 @@ def reaches(score: float | None, minimum: float) -> bool:
 SPEC = ConditionSpec(
     name=SCORE,
     label="When a score is high enough",
+    card_label="score reached",
     help="Stops when the score of the iteration, by the judge or the loop's Score, reaches a minimum.",
     config=ScoreConfig,
     make=stateless(_REASON, lambda config, iteration: reaches(iteration.score, config.minimum)),

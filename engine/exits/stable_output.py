@@ -99,6 +99,7 @@ def _to_python(config: StableOutputConfig, writer: PythonWriter) -> PythonTest:
 SPEC = ConditionSpec(
     name=STABLE_OUTPUT,
     label="When the text stops changing",
+    card_label="stable text",
     help="Stops when the result is similar enough to the previous one.",
     config=StableOutputConfig,
     make=StableOutput,

@@ -38,6 +38,7 @@ def _text(config: UntilConfig, evidence: Evidence, before: str = "", after: str 
 SPEC = ConditionSpec(
     name=UNTIL,
     label="When a condition is true",
+    card_label="condition",
     help="Stops when a condition on the iteration is true. First in the list, it is checked before the judge.",
     config=UntilConfig,
     make=stateless(

@@ -354,8 +354,8 @@ def _summary(config: LoopConfig) -> str:
     if len(config.stop_when) > 1:
         return f"{config.stop_mode} of {len(config.stop_when)} conditions · {most}"
     names, specs = [str(entry.get(KEY, "")) for entry in config.stop_when], condition_specs()
-    labels = [specs[name].label if name in specs else name for name in names]
-    return " · ".join([most, *(f"{label[:1].lower()}{label[1:]}" for label in labels)])
+    labels = [(specs[name].card_label if name in specs else "") or name.replace("_", " ") for name in names]
+    return " · ".join([most, *labels])
 
 
 _INPUTS = (Port("input", help="The input of the first iteration.", required=True, many=True),)

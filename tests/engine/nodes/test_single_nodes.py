@@ -302,11 +302,7 @@ def test_the_default_recorded_value_is_the_output() -> None:
         ("validator", {}, "JSON Schema"),
         ("validator", {"mode": "expression"}, "true"),
         ("loop", {"max_iterations": 3}, "at most 3"),
-        (
-            "loop",
-            {"max_iterations": 3, "stop_when": [{"condition": "stable_output"}]},
-            "at most 3 · when the text stops changing",
-        ),
+        ("loop", {"max_iterations": 3, "stop_when": [{"condition": "stable_output"}]}, "at most 3 · stable text"),
         ("exit", {"loop": "outer"}, "outer"),
     ],
 )
