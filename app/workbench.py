@@ -557,10 +557,12 @@ class Workbench(QObject):
                 self.keys.ask_for_key(subject)
             case Fix.CHANGE_SETTING:
                 self.commands.open_settings().local_options.set_open(True)
-            case Fix.CHOOSE_MODEL | Fix.INSTALL:
+            case Fix.CHOOSE_MODEL:
                 document.choose_model()
             case Fix.GET_MODEL:
                 self._show_download(None, subject, lambda _model: self._run_again(document, fix))
+            case Fix.INSTALL:
+                self._show_install(document, fix)
             case _:
                 self._allow_and_run(document)
 
@@ -590,10 +592,25 @@ class Workbench(QObject):
             dialog.downloaded.connect(lambda _model: self.models.refresh())
         dialog.show_for(use, name, then)
 
+    def _show_install(self, document: DocumentPage, fix: str) -> None:
+        """Show the dialog that installs what the last run of a document lacks; then run it again."""
+        from app.settings.install_dialog import InstallDialog
+
+        dialog = InstallDialog(fix.partition(":")[2], self.window)
+        dialog.installed.connect(self.models.refresh)
+        dialog.installed.connect(lambda: self._run_again(document, fix))
+        # Its button has closed the message that offers it.
+        dialog.rejected.connect(lambda: None if document.is_closed else document.show_run_end())
+        dialog.open()
+
     def _run_again(self, document: DocumentPage, fix: str) -> None:
-        """Run a document whose last run failed for what was fixed since."""
+        """Run a document whose last run failed for what was fixed since; resume the run if it is stored."""
         view_model = None if document.is_closed else document.session.shown.view_model
-        if view_model is not None and view_model.state.fix == fix:
+        if view_model is None or view_model.state.fix != fix:
+            return
+        if document.can_resume():
+            document.resume_wanted.emit()
+        else:
             self.runs.run(document)
 
     def _show_chat(self, document: DocumentPage) -> None:

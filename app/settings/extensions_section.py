@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.settings.extensions_controller import ExtensionsController
+from app.settings.install_dialog import InstallButton
 from app.settings.settings_widgets import StatusLabel, line_field, make_button, password_field
 from app.theme.style import set_style_properties, style
 from app.theme.tokens import UNIT
@@ -46,6 +47,7 @@ class McpServerForm(QWidget):
         self.where = line_field("Command or URL", "npx -y @modelcontextprotocol/server-filesystem /some/folder")
         self.variables = line_field("Variables", "API_TOKEN=${MY_TOKEN}")
         self.note = StatusLabel()
+        self.install = InstallButton(self._add)
         self.add = make_button("Add and list tools", self._add)
         for field in self._fields:
             field.textEdited.connect(self._typed)
@@ -59,10 +61,11 @@ class McpServerForm(QWidget):
     def _fields(self) -> tuple[QLineEdit, ...]:
         return (self.name, self.where, self.variables)
 
-    def say(self, text: str, tone: str = "") -> None:
-        """Show the outcome."""
+    def say(self, text: str, tone: str = "", fix: str = "") -> None:
+        """Show the outcome; `fix` is that of an error."""
         self.add.setEnabled(True)
         self.note.say(text, tone)
+        self.install.offer(fix)
 
     def clear(self) -> None:
         """Clear the form."""
@@ -87,7 +90,7 @@ class McpServerForm(QWidget):
             form,
             PlainLabel(words, look="dim small", wrap=True),
             self.note,
-            hbox(STRETCH, self.add),
+            hbox(STRETCH, self.install, self.add, spacing=2),
             spacing=3,
             parent=self,
         )
@@ -112,6 +115,7 @@ class McpServerForm(QWidget):
         for field in self._fields:
             set_style_properties(field, invalid=field is where)
         self.note.say(sentence, "bad")
+        self.install.offer("")
         if where is not None:
             where.setFocus()
 
@@ -184,6 +188,7 @@ class McpServersSection(QWidget):
         self.list.setAccessibleName("MCP servers")
         self.list.setUniformItemSizes(True)
         self.note = StatusLabel()
+        self.install = InstallButton(self._list_tools)
         self.list_tools = make_button("List tools", self._list_tools)
         self.remove = make_button("Remove", self._remove)
         self.form = McpServerForm()
@@ -203,7 +208,7 @@ class McpServersSection(QWidget):
 
     def _lay_out(self) -> None:
         self._buttons = QWidget()
-        hbox(self.list_tools, self.remove, STRETCH, spacing=2, parent=self._buttons)
+        hbox(self.list_tools, self.remove, self.install, STRETCH, spacing=2, parent=self._buttons)
         vbox(self.list, self._buttons, self.note, self.fold, spacing=3, parent=self)
 
     def _fill(self) -> None:
@@ -241,11 +246,12 @@ class McpServersSection(QWidget):
 
     def _refuse_new(self, error: EngineError) -> None:
         self._adding = ""
-        self.form.say(str(error), "bad")
+        self.form.say(str(error), "bad", error.fix)
 
     def _list_tools(self) -> None:
         self._set_busy(on=True)
         self.note.say(f"Connecting to {self.chosen}…")
+        self.install.hide()
         self._additions.list_tools(self.chosen, self._refuse)
 
     def _remove(self) -> None:
@@ -255,6 +261,7 @@ class McpServersSection(QWidget):
     def _refuse(self, error: EngineError) -> None:
         self._set_busy(on=False)
         self.note.say(str(error), "bad")
+        self.install.offer(error.fix)
 
 
 class PluginsSection(QWidget):

