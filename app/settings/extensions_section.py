@@ -237,6 +237,8 @@ class McpServersSection(QWidget):
         self.list.setFixedHeight(height * min(max(self.list.count(), 1), ROWS_SHOWN) + 2 * UNIT)
 
     def _set_busy(self, *, on: bool) -> None:
+        if on:
+            self.install.offer("")
         self.list_tools.setEnabled(not on)
         self.remove.setEnabled(not on)
 
@@ -251,7 +253,6 @@ class McpServersSection(QWidget):
     def _list_tools(self) -> None:
         self._set_busy(on=True)
         self.note.say(f"Connecting to {self.chosen}…")
-        self.install.hide()
         self._additions.list_tools(self.chosen, self._refuse)
 
     def _remove(self) -> None:

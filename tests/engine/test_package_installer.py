@@ -161,6 +161,7 @@ def test_canceled_client_is_ended_and_its_last_line_was_reported(
         ("print('one\\ntwo')\nsys.exit(1)", "two"),
         ("sys.exit(3)", "its client ended with code 3"),
     ],
+    ids=["pip", "uv", "another", "silent"],
 )
 def test_failure_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, reason: str) -> None:
     use_stub_client(monkeypatch, tmp_path / "bin", code)

@@ -103,6 +103,23 @@ def test_mcp_server_can_be_added_checked_and_removed(dialog: SettingsDialog, fil
     assert "sample/work" not in all_tools()
 
 
+def test_offer_to_install_ends_with_the_server_that_needed_it(
+    dialog: SettingsDialog, file: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.parent.mkdir()
+    file.write_text(json.dumps({"mcpServers": {name: {"command": "none"} for name in ("sample", "other")}}))
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    monkeypatch.delitem(sys.modules, "engine.tools.mcp_connection", raising=False)
+    section = servers(dialog)
+    qtbot.waitUntil(lambda: len(texts(section)) == 2)
+    qtbot.mouseClick(section.list_tools, LEFT)
+    qtbot.waitUntil(section.install.isVisible, timeout=20_000)
+    qtbot.mouseClick(section.remove, LEFT)
+    qtbot.waitUntil(lambda: len(texts(section)) == 1)
+
+    assert not section.install.isVisible()
+
+
 @pytest.mark.parametrize("where", ["new server", "list"])
 def test_missing_client_of_mcp_servers_is_installed_and_the_tools_are_listed(
     dialog: SettingsDialog, file: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, where: str
