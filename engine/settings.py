@@ -18,7 +18,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic.config import JsonDict
 from pydantic_core import PydanticCustomError, from_json
 
@@ -64,6 +64,20 @@ class CustomServer(BaseModel):
 
     model: str
     address: str
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_no_other_fields(cls, server: object, info: ValidationInfo) -> object:
+        # In the file they may come from a newer version; a new one may be a key, which the file must not contain.
+        if info.context != _STORED and isinstance(server, dict):
+            others = cast("dict[str, Any]", server).keys() - cls.model_fields
+            if others:
+                error = SettingsError(
+                    f'A server has no field "{shown(min(others), 60)}".',
+                    "Fields: model, address. Keys are not stored in the settings.",
+                )
+                raise _refusal(error)
+        return cast("object", server)
 
     @field_validator("model")
     @classmethod
@@ -256,7 +270,9 @@ def parse_setting(name: str, text: str) -> Any:
     """
     value, reason = _parsed(name, text)
     if reason:
-        raise SettingsError(f'The setting "{name}" cannot have the value "{shown(text, 60)}".', reason)
+        # Lists and objects are not repeated: they may be long, and contain a key by mistake.
+        stated = "this value" if text.lstrip().startswith(("[", "{")) else f'the value "{shown(text, 60)}"'
+        raise SettingsError(f'The setting "{name}" cannot have {stated}.', reason)
     return value
 
 
@@ -291,9 +307,18 @@ def _validated(
 
 
 def _reason(part: Any) -> str:
-    text = part["msg"].removeprefix("Input should be ")
-    text = text.replace("greater than or equal to", "at least").replace("less than or equal to", "at most")
-    return text if part["type"] == "refused" else f"Must be {text}."
+    message, kind = part["msg"], part["type"]
+    inside = [f'"{step}"' if isinstance(step, str) else f"item {step + 1}" for step in part["loc"][1:]]
+    place = " of ".join(reversed(inside))
+    if kind == "refused":
+        return message
+    if kind == "missing":
+        return f"{place} is missing."
+    if not message.startswith("Input should be "):
+        return "It contains characters that cannot be saved."
+    text = message.removeprefix("Input should be ").replace("greater than or equal to", "at least")
+    text = text.replace("less than or equal to", "at most").replace("a valid array", "a list")
+    return f"{place[0].upper()}{place[1:]} must be {text}." if place else f"Must be {text}."
 
 
 class Source(StrEnum):

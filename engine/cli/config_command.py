@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
-from typing import TYPE_CHECKING, Annotated, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from engine.settings import LoadedSettings, UserSettings
 
 _SECRET = re.compile(r"(?:^|_)(?:key|apikey|token|secret|password|passwd|credentials?)s?(?:_|$)")
+_NO_KEYS: Final = "Keys and passwords are not stored in the settings."
+_GENERAL_KEY_PLACE: Final = "Put them into environment variables, or use 'loopwright models set-key PROVIDER'."
 
 config_app = typer.Typer(no_args_is_help=True)
 
@@ -92,7 +96,8 @@ def get_setting(key: Key) -> int:
     return ExitCode.DONE
 
 
-@config_app.command("set")
+# A value such as -1 must not be read as an option.
+@config_app.command("set", context_settings={"ignore_unknown_options": True})
 def set_setting(
     key: Key,
     value: Annotated[
@@ -107,6 +112,8 @@ def set_setting(
     from engine.settings import change_settings, parse_setting, settings_path
 
     _check(key)
+    if key == "servers":
+        _refuse_keys(value)
     change_settings(settings_path(), {key: parse_setting(key, value)})
     _note_environment(key)
     return ExitCode.DONE
@@ -165,10 +172,34 @@ def _check(name: str) -> None:
 
     if name in SETTINGS:
         return
-    if _SECRET.search(name.lower().replace("-", "_")):
-        raise SettingsError("Keys and passwords are not stored in the settings.", _key_place(name))
+    if _is_secret(name):
+        raise SettingsError(_NO_KEYS, _key_place(name))
     suggestion = did_you_mean(name, SETTINGS) or f"Settings: {', '.join(SETTINGS)}."
     raise SettingsError(f'There is no setting "{shown(name, 60)}".', suggestion)
+
+
+def _refuse_keys(servers: str) -> None:
+    """Refuse a list of servers that contains a key.
+
+    Raises:
+        SettingsError: It does; says where the key goes.
+    """
+    from engine.models.providers import origin_of
+    from engine.settings import SettingsError
+
+    try:
+        found: list[dict[str, Any]] = json.loads(servers)
+        server = next(one for one in found if any(map(_is_secret, one.keys())))
+    except (ValueError, RecursionError, TypeError, AttributeError, StopIteration):
+        return
+    place = _GENERAL_KEY_PLACE
+    with suppress(EngineError):
+        place = command_of(Fix.ADD_KEY.of(f"host:{origin_of(str(server.get('address'))).name}"))
+    raise SettingsError(_NO_KEYS, place)
+
+
+def _is_secret(name: str) -> bool:
+    return _SECRET.search(name.lower().replace("-", "_")) is not None
 
 
 def _key_place(name: str) -> str:
@@ -178,7 +209,7 @@ def _key_place(name: str) -> str:
     for provider in PROVIDERS.values():
         if variable in provider.key_variables or variable.startswith(f"{provider.name.upper()}_"):
             return command_of(Fix.ADD_KEY.of(provider.name))
-    return "Put them into environment variables, or use 'loopwright models set-key PROVIDER'."
+    return _GENERAL_KEY_PLACE
 
 
 def _note_environment(name: str) -> None:

@@ -133,7 +133,9 @@ def _dispatch(arguments: Sequence[str] | None, window_obstacle: WindowCheck | No
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         called = context.command_path if context is not None else PROGRAM
-        message = error.format_message().rstrip()
+        message = error.format_message().strip()
+        if not message:  # a group without a command, whose help is written by now
+            return ExitCode.REFUSED
         stop = "" if message.endswith((".", "?", "!")) else "."
         return _report(f"{message}{stop} See '{called} --help'.", ExitCode.REFUSED)
     except EngineError as error:

@@ -279,6 +279,17 @@ for number in range(25):
 """
 
 
+def test_server_with_an_unknown_field_is_refused_and_loads_if_it_is_stored(path: Path) -> None:
+    servers = [{"model": "openai/mine", "address": "http://localhost:9/v1", "weight": 3}]
+    with pytest.raises(SettingsError, match="weight"):
+        parse_setting("servers", json.dumps(servers))
+
+    path.parent.mkdir()
+    path.write_text(json.dumps({"servers": servers}))
+    loaded = load_settings(UserSettings, path, {})
+    assert (loaded.invalid, [server.model for server in loaded.values.servers]) == ((), ["openai/mine"])
+
+
 def test_processes_that_write_at_once_lose_nothing(path: Path) -> None:
     writers = [
         subprocess.Popen([sys.executable, "-c", _CHANGES_OFTEN, str(path), name], stdin=subprocess.PIPE, text=True)

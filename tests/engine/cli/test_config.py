@@ -59,6 +59,12 @@ def test_settings_are_set_read_listed_and_unset(program: Program, path: Path, mo
     [
         (("set", "theme", "pink"), ("theme", "'dark'")),
         (("set", "max_iterations_cap", "0"), ("at least 1",)),
+        (("set", "budget_usd", "-1"), ("at least 0",)),
+        (("set", "servers", '[{"model": "openai/x"}]'), ('"address" of item 1 is missing.',)),
+        (("set", "servers", '[{"model": 5, "address": "http://a/v1"}]'), ('"model" of item 1 must be ',)),
+        (("set", "servers", '[{"model": "openai/x", "address": "http://a/v1", "extra": 1}]'), ('"extra"',)),
+        (("set", "servers", "[5]"), ("Item 1 must be ",)),
+        (("set", "servers", "5"), ("Must be a list.",)),
         (("set", "thme", "dark"), ("thme", '"theme"')),
         (("get", "zzzz"), ("budget_usd",)),
         (("unset", "window"), ("window",)),
@@ -89,6 +95,28 @@ def test_secret_is_refused_with_its_right_place(program: Program, path: Path, ke
     assert place in ended.err
     assert "sk-very-secret" not in ended.err
     assert not path.exists()
+
+
+@pytest.mark.parametrize("field", ["key", "api_key", "API-Key", "token"])
+@pytest.mark.parametrize(
+    ("address", "place"),
+    [("http://localhost:8080/v1", "set-key host:localhost:8080"), ("nowhere", "set-key"), (None, "set-key")],
+)
+def test_server_with_a_key_is_refused_with_the_right_place(
+    program: Program, path: Path, field: str, address: str | None, place: str
+) -> None:
+    server = {"model": "openai/x", "address": address, field: "sk-1"}
+    ended = program("config", "set", "servers", json.dumps([server]))
+    assert (ended.code, ended.out) == (2, "")
+    assert place in ended.err
+    assert "sk-1" not in ended.err
+    assert not path.exists()
+
+
+def test_group_without_a_command_shows_its_help_alone(program: Program) -> None:
+    ended = program("config")
+    assert (ended.code, ended.err) == (2, "")
+    assert "unset" in ended.out
 
 
 def test_reset_keeps_what_the_window_remembers(program: Program, path: Path) -> None:
