@@ -201,6 +201,7 @@ class PageView(QTextBrowser):
     def _fit_pictures(self) -> None:
         """Fit the pictures to the width, and load those again that were painted before."""
         self._keep_place()
+        self._lay_out()  # Qt skips what is not laid out yet when a picture below it changes, and loses its height
         self._set_picture_sizes(self.document())
         number, below = self._kept
         self._scroll_to(self._top(self.document().findBlockByNumber(number)) + below)
@@ -240,8 +241,12 @@ class PageView(QTextBrowser):
         self._note_scrolling()
 
     def _scroll_to(self, top: int) -> None:
-        self.document().pageCount()  # lays out the whole page, or the scroll bar would end too early
+        self._lay_out()  # or the scroll bar would end too early
         self.verticalScrollBar().setValue(top)
+
+    def _lay_out(self) -> None:
+        """Lay out the whole page now, which Qt does in steps when it is idle."""
+        self.document().pageCount()
 
     def _top(self, block: QTextBlock) -> int:
         return round(self.document().documentLayout().blockBoundingRect(block).top())

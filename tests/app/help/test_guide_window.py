@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt, QUrl
+from PySide6.QtCore import Qt, QTimer, QUrl
 from PySide6.QtGui import QFont, QTextCursor, QTextDocument
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractSlider, QApplication, QMessageBox
 from pytestqt.qtbot import QtBot
 
 from app.help.guide import Guide
-from app.help.guide_window import GuideWindow
+from app.help.guide_window import RESIZE_DELAY_MS, GuideWindow
 from app.theme.style import style
 from app.theme.tokens import DARK, LIGHT
 from app.workbench import Workbench
@@ -172,6 +172,14 @@ def test_link_to_another_page_scrolls_to_its_heading_and_back_returns(window: Gu
 
 
 def test_link_within_a_page_scrolls(window: GuideWindow) -> None:
+    follow(window, "#undo-autosave-and-recovery")
+
+    assert heading_at_top(window) == "Undo, autosave and recovery"
+
+
+def test_link_scrolls_if_the_pictures_were_fitted_before_qt_has_laid_out_the_page(window: GuideWindow) -> None:
+    (resized,) = (timer for timer in window.view.findChildren(QTimer) if timer.interval() == RESIZE_DELAY_MS)
+    resized.timeout.emit()  # no event was processed since the window is shown, as on a busy machine
     follow(window, "#undo-autosave-and-recovery")
 
     assert heading_at_top(window) == "Undo, autosave and recovery"
