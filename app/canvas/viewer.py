@@ -335,7 +335,7 @@ class CanvasViewer(ZoomPanView):
         hint_changed: Text beside the mouse; empty for none.
         drag_finished: Items were dropped.
         dragged: Items are being dragged; the item, or None if several.
-        pointer_dragged: The mouse moved to this position of the view with the left button held.
+        pointer_dragged: The mouse moved to this position of the view with the left button held; None on release.
         context_menu_requested: Context menu at a global and a scene position.
         opened: An item was double-clicked.
         empty_double_clicked: Empty canvas was double-clicked at this scene position.
@@ -352,7 +352,7 @@ class CanvasViewer(ZoomPanView):
     hint_changed = Signal(str, QPoint)
     drag_finished = Signal()
     dragged = Signal(object)
-    pointer_dragged = Signal(QPoint)
+    pointer_dragged = Signal(object)
     context_menu_requested = Signal(QPoint, QPointF)
     opened = Signal(object)
     empty_double_clicked = Signal(QPointF)
@@ -432,6 +432,8 @@ class CanvasViewer(ZoomPanView):
             self.viewport().unsetCursor()
             event.accept()
             return
+        if event.button() == Qt.MouseButton.LeftButton:
+            self.pointer_dragged.emit(None)
         was_band = self._is_band_active and self._rubber_band.isVisible()
         super().mouseReleaseEvent(event)
         self._pressed_pipe = None

@@ -362,6 +362,7 @@ class FitToView:
         self._controls, self._minimap = controls, minimap
         self._fitted: tuple[float, float, float] | None = None
         self._size = QSize()
+        self._drag: QRect | None = None  # around the mouse while it drags, in coordinates of the view
         self._fit_again = self.fit_all
         minimap.redrawn.connect(self._place_minimap)
 
@@ -376,24 +377,21 @@ class FitToView:
         minimap.has_room = is_wide and size.height() > 3 * minimap.height()
         minimap.update_visibility()
 
-    def avoid_pointer(self, position: QPoint) -> None:
-        """Move the minimap out of the way of a drag."""
-        around = QRect(position - QPoint(CORNER, CORNER), QSize(2 * CORNER, 2 * CORNER))
-        if self._minimap.geometry().intersects(around.translated(self._viewer.pos())):
-            self._place_minimap(around)
+    def avoid_pointer(self, position: QPoint | None) -> None:
+        """Keep the minimap out of the way of a drag at this position of the view, until the drag ends (None)."""
+        reach = QPoint(CORNER, CORNER)
+        self._drag = None if position is None else QRect(position - reach, QSize(2 * CORNER, 2 * CORNER))
+        if self._drag is None or self._minimap.geometry().intersects(self._drag.translated(self._viewer.pos())):
+            self._place_minimap()
 
-    def _place_minimap(self, busy: QRect | None = None) -> None:
-        """Move the minimap to the lower right corner, or to the upper one if the selection or a drag is there.
-
-        Args:
-            busy: Where the mouse is dragging, in coordinates of the view.
-        """
+    def _place_minimap(self) -> None:
+        """Move the minimap to the lower right corner, or to the upper one if the selection or a drag is there."""
         minimap = self._minimap
         if minimap.underMouse() or minimap.hasFocus():
             return
         lower = self._lower_corner
         corners = (lower, QRect(QPoint(lower.x(), CORNER), minimap.size()))
-        free = (rect for rect in corners if not self._is_in_use(rect.translated(-self._viewer.pos()), busy))
+        free = (rect for rect in corners if not self._is_in_use(rect.translated(-self._viewer.pos())))
         minimap.move(next(free, lower).topLeft())
 
     @property
@@ -402,8 +400,8 @@ class FitToView:
         width, height = self._minimap.width(), self._minimap.height()
         return QRect(self._size.width() - width - CORNER, self._size.height() - height - CORNER, width, height)
 
-    def _is_in_use(self, area: QRect, busy: QRect | None) -> bool:
-        if busy is not None and busy.intersects(area):
+    def _is_in_use(self, area: QRect) -> bool:
+        if self._drag is not None and self._drag.intersects(area):
             return True
         part = self._viewer.mapToScene(area).boundingRect()
         return any(item.sceneBoundingRect().intersects(part) for item in self._viewer.scene().selectedItems())

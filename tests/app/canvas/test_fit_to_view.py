@@ -259,4 +259,7 @@ def test_minimap_moves_away_from_a_drag(make_canvas: MakeCanvas) -> None:
     for share in (0.2, 0.6, 1.0):
         hand.move(start + (target - start) * share)
     assert not hand.canvas.minimap.geometry().intersects(lower)
+    hand.canvas.minimap.redraw()
+    assert not hand.canvas.minimap.geometry().intersects(lower), "a redraw during the drag moves it back"
     hand.release(target)
+    assert hand.canvas.minimap.geometry() == lower
