@@ -20,11 +20,12 @@ MANY = [{"text": str(number)} for number in range(20)]
 
 
 async def test_no_row_starts_after_a_failed_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    others = asyncio.Event()
+    others_started, never = asyncio.Event(), asyncio.Event()
 
     async def answer(call: Call) -> str:
-        if call.prompt != "0":
-            await others.wait()
+        if set(models.asked) == {"0", "1", "2"}:
+            others_started.set()
+        await (others_started if call.prompt == "0" else never).wait()
         return "long enough"
 
     def write_not(_file: ResultsFile, _result: RowResult) -> None:
