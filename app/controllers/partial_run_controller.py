@@ -14,7 +14,7 @@ from app.dialogs import FileDialogs
 from app.engine_thread import EngineThread
 from app.history.store_client import StoreClient
 from app.settings.preferences import Preferences
-from app.window.document_page import DocumentPage
+from app.window.document_page import PART, DocumentPage
 from app.worker import Worker
 from engine.document.problems import DocumentError
 from engine.errors import EngineError
@@ -30,10 +30,6 @@ from engine.store.partial_runs import (
 )
 from engine.store.store_protocol import RunSummary, Store, StoreError
 from engine.values import Value
-
-PART = "part"
-"""The topic of the message that values are missing."""
-
 
 class PartialRunController(QObject):
     """Implements *Run up to here*, *Run this node* and *Run from here*.
@@ -76,7 +72,7 @@ class PartialRunController(QObject):
         session = document.session
         if session.shown.live is None and not session.is_past:
             session.seal()
-            document.bars.drop(PART)
+            document.bars.drop(PART)  # also if it is refused for another reason
             plan = partial(self._plan, document, part, {}, ask=ask)
             # Right after the start of the program, the history may still be opening.
             self._consent.before_run(session, lambda: self._store.when_settled(plan))

@@ -40,6 +40,9 @@ _FIX_TITLES: Final = {
 }
 """The buttons of failed runs."""
 
+PART: Final = "part"
+"""Topic of the message that a run of a part lacks values. The next run that starts makes it obsolete."""
+
 _LOOP: Final = re.compile(r"(\w+)\[(\d+)\]")
 
 
@@ -128,6 +131,7 @@ class DocumentPage(QWidget):
         session.changed.connect(self._compare_with_run)
         session.refused.connect(self._log_refusal)
         session.shown.started.connect(self._log_run)
+        session.shown.started.connect(lambda: self.bars.drop(PART))
         session.shown.started.connect(self._compare_with_run)
         session.shown.ended.connect(self._compare_again)
         self._needs_fit = True

@@ -127,6 +127,18 @@ def test_missing_values_are_said_with_the_button_that_gets_them(
     assert text(document) == ""
 
 
+def test_missing_values_are_said_no_longer_once_another_run_starts(
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot
+) -> None:
+    document = opened(workbench, tmp_path)
+    document.session.select(["draft"])
+    QTest.keyClick(workbench.window, Qt.Key.Key_F8)
+    qtbot.waitUntil(lambda: text(document) != "")
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
+    ended(document, qtbot)
+    assert text(document) == ""
+
+
 def test_a_loop_runs_alone(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     document = opened(workbench, tmp_path, LOOP)
     QTest.keyClick(workbench.window, Qt.Key.Key_F5)
