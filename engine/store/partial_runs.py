@@ -122,7 +122,9 @@ def plan_partial_run(
     lacking = [node for node in plan.graph.nodes if node.id in missing and not _has_value(plan, node)]
     if lacking and part.extent is not Extent.UNTIL:
         raise _missing_values(plan.structure, part, [node.id for node in lacking], past)
-    rerun = nodes_after(plan.structure, nodes.targets | missing)
+    # An input with the value of the last run, or a pin, outputs the same again: what is after it stays valid.
+    steady = {node.id for node in plan.graph.nodes if node.id in usable and _has_value(plan, node)}
+    rerun = nodes.targets | nodes_after(plan.structure, (nodes.targets - steady) | missing)
     order = (node for node in plan.structure.order if node in nodes.all and node in rerun)
     return PartialRunPlan(plan, given, last, usable - rerun, tuple(order))
 
@@ -255,7 +257,10 @@ def start_partial_run(
     begins = partial(RunStarted, strategies=strategies_of(ready.plan.graph), extent=part.extent.value, target=part.node)
     names = (ready.workflow.name, ready.parameters, ready.model_names, last.run_id, part.node)
     first = begins(run_id, 0, time.time(), "", *names, edits)
-    kept = mark_imported(stored_options(ready), imported=is_imported(store, last.run_id))
+    kept = stored_options(ready)
+    if kept["default_model"] is None:  # the part calls no model, but reuses outputs of the default one
+        kept["default_model"] = store.options(last.run_id).get("default_model")
+    kept = mark_imported(kept, imported=is_imported(store, last.run_id))
     head = RunHead(run_id, dumps(ready.workflow), kept, options.source or last.source, last.run_id, part.node)
     reused = events_of_nodes(past, planned.reused, run_id)
     calls = CallLog(event for event in past if event.path and parse_place(event.path).steps[0].node in planned.reused)

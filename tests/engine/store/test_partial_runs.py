@@ -171,6 +171,27 @@ async def test_outputs_that_depend_on_what_ran_again_are_not_carried_over() -> N
     assert missing.value.nodes == ("draft",)
 
 
+async def test_an_input_with_the_same_value_leaves_the_outputs_after_it_valid() -> None:
+    bench = Bench(CHAIN)
+    whole = await bench.run(inputs={"text": "a"})
+    alone = await bench.part(Extent.ONLY, "text")
+    assert (called(alone), alone.output_of("polish")) == ([], whole.output_of("polish"))
+    assert called(await bench.part(Extent.ONLY, "draft")) == ["draft"]
+    await bench.part(Extent.ONLY, "text", {"text": "b"})
+    with pytest.raises(MissingValuesError) as missing:
+        await bench.part(Extent.ONLY, "draft")
+    assert missing.value.nodes == ("plan",)
+
+
+async def test_a_pinned_node_leaves_the_outputs_after_it_valid() -> None:
+    bench = Bench(LOOP)
+    bench.edit(SetPinned("plan", {"output": "p"}), SetPinned("loop", {"output": "l"}))
+    await bench.run()
+    for node in ("plan", "loop"):
+        await bench.part(Extent.ONLY, node)
+    assert called(await bench.part(Extent.ONLY, "polish")) == ["polish"]
+
+
 @pytest.mark.parametrize("extent", [Extent.ONLY, Extent.FROM])
 async def test_missing_values_are_refused_with_the_nodes_that_lack_them(extent: Extent) -> None:
     bench = Bench(CHAIN)
