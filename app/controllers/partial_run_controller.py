@@ -31,6 +31,7 @@ from engine.store.partial_runs import (
 from engine.store.store_protocol import RunSummary, Store, StoreError
 from engine.values import Value
 
+
 class PartialRunController(QObject):
     """Implements *Run up to here*, *Run this node* and *Run from here*.
 
