@@ -115,6 +115,12 @@ ICON_SIZE: Final = 16
 """Size of an icon in pixels at a text size of 100 %."""
 
 
+def icon_size() -> QSize:
+    """Return the size of an icon at the current text size."""
+    side = round(ICON_SIZE * style().scale)
+    return QSize(side, side)
+
+
 class ThemedIcon(QObject):
     """Keeps the icon of a button or action in a color of the current theme.
 
@@ -144,8 +150,7 @@ class ThemedIcon(QObject):
 
     def _draw(self) -> None:
         if isinstance(self._target, QAbstractButton):
-            side = round(ICON_SIZE * style().scale)
-            self._target.setIconSize(QSize(side, side))
+            self._target.setIconSize(icon_size())
         self._target.setIcon(icon(self._name, getattr(style().theme, self._role)))
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, cast
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt, Signal
 from PySide6.QtGui import QIcon, QMouseEvent
 from PySide6.QtWidgets import QTabBar, QTabWidget, QWidget
 
-from app.theme.style import icon, style
+from app.theme.style import icon, icon_size, style
 from app.theme.widgets import plain_tool_tip
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 _NARROWEST: Final = 112
 """Minimum width of a tab at a text scale of 1."""
+_CLOSE_BUTTON: Final = 20
+"""Side of a close button at a text scale of 1."""
 
 
 class _Bar(QTabBar):
@@ -70,6 +73,7 @@ class DocumentTabs(QTabWidget):
         """Add and show a document; the start page is closed."""
         start = self.indexOf(self.start)
         place = self.addTab(document, "")
+        self._scale_icons()
         self.name(document)
         self.setCurrentIndex(place)
         if start >= 0:
@@ -89,6 +93,7 @@ class DocumentTabs(QTabWidget):
         """Bring the start page to the front."""
         if self.indexOf(self.start) < 0:
             self.insertTab(0, self.start, "Start")
+            self._scale_icons()
         self.setCurrentWidget(self.start)
         self.start.setFocus()
 
@@ -132,14 +137,24 @@ class DocumentTabs(QTabWidget):
         super().tabRemoved(index)
         self._dress_buttons()
 
-    def _dress_buttons(self) -> None:
+    def _close_buttons(self) -> Iterator[tuple[int, QWidget]]:
         for place in range(self.count()):
             for side in (QTabBar.ButtonPosition.LeftSide, QTabBar.ButtonPosition.RightSide):
                 button = self.tabBar().tabButton(place, side)
                 if button is not None:
-                    button.setAccessibleName("Close this tab")
-                    button.setToolTip("Close")
-                    button.setVisible(self.count() > 1 or self.widget(place) is not self.start)
+                    yield place, button
+
+    def _dress_buttons(self) -> None:
+        for place, button in self._close_buttons():
+            button.setAccessibleName("Close this tab")
+            button.setToolTip("Close")
+            button.setVisible(self.count() > 1 or self.widget(place) is not self.start)
+
+    def _scale_icons(self) -> None:
+        side = round(_CLOSE_BUTTON * style().scale)
+        for _, button in self._close_buttons():
+            button.resize(side, side)  # Qt ignores the size in the style sheet; crashes within `tabInserted`
+        self.setIconSize(icon_size())  # also lays the buttons out
 
     def _close(self, place: int) -> None:
         page = self.widget(place)
@@ -149,5 +164,6 @@ class DocumentTabs(QTabWidget):
             self.removeTab(place)
 
     def _dress(self) -> None:
+        self._scale_icons()
         for document in self.documents:
             self.name(document)

@@ -9,7 +9,7 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QPushButton, QSizePolicy, QWidget
 
 from app.runs.run_status import Budget, model_label, progress
-from app.theme.style import ThemedIcon, set_style_properties
+from app.theme.style import ThemedIcon, icon_size, set_style_properties
 from app.theme.tokens import UNIT
 from app.theme.widgets import STRETCH, Badge, ElidedLabel, PlainLabel, ProgressBar, hbox, plain_tool_tip
 from app.timers import call_later
@@ -41,6 +41,7 @@ class ActionButton(QPushButton):
         action = self.action
         self.setText(action.iconText())
         self.setIcon(action.icon())
+        self.setIconSize(icon_size())  # the action's icon is set again when the text size changes
         if self.hasFocus() and not action.isEnabled() and self.successor is not None:
             call_later(self.successor, self.successor.setFocus)  # once all actions are updated
         self.setEnabled(action.isEnabled())

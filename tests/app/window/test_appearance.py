@@ -127,6 +127,26 @@ def test_no_field_is_clipped_in_the_first_frame_after_a_text_size_change(
 
 
 @pytest.mark.usefixtures("_usual_size_again")
+def test_icons_of_the_run_bar_and_the_tabs_grow_with_the_text_size(
+    workbench: Workbench, self_refine: DocumentPage
+) -> None:
+    bar, tabs = workbench.run_bar, workbench.tabs
+
+    def sides() -> list[int]:
+        close = tabs.tabBar().tabButton(tabs.indexOf(self_refine), QTabBar.ButtonPosition.RightSide)
+        assert close is not None
+        assert close.geometry().right() <= tabs.tabBar().tabRect(tabs.indexOf(self_refine)).right()
+        icons = [button.iconSize() for button in (bar.run, bar.pause, bar.step, bar.stop)]
+        return [size.height() for size in (*icons, tabs.tabBar().iconSize(), close.size())]
+
+    assert sides() == [16, 16, 16, 16, 16, 20]
+    style().choose("dark", 1.5)
+    assert sides() == [24, 24, 24, 24, 24, 30]
+    self_refine = workbench.documents.new()
+    assert sides() == [24, 24, 24, 24, 24, 30]
+
+
+@pytest.mark.usefixtures("_usual_size_again")
 def test_hidden_side_panels_grow_with_the_text_size(workbench: Workbench) -> None:
     workbench.window.resize(1600, 900)
     assert not workbench.palette_panel.isVisible()
