@@ -18,7 +18,7 @@ from app.engine_thread import EngineThread
 from app.run_view_state import RunViewState
 from app.worker import Worker
 from engine.document.model import Node, Workflow, stem_of
-from engine.document.operations import Operation
+from engine.document.operations import Batch, Operation
 from engine.document.problems import Problem, Severity
 from engine.document.undo_stack import UndoStack
 from engine.errors import EngineError
@@ -111,6 +111,7 @@ class Session(QObject):
         structure: The structure; may be slightly out of date, see `analyzed`.
         problems: The problems, as of the same moment.
         pending_edit: The edit that is being typed over the canvas.
+        save_steps: Each returns the changes that the document needs to be saved in a file, such as new relative paths.
         selection: Ids of the selected nodes, in the order of selection.
         shown: The run that is shown, and the selected iterations.
     """
@@ -151,6 +152,7 @@ class Session(QObject):
         self.problems: list[Problem] = analysis[1]
         self._setup_problems: list[Problem] = []
         self.pending_edit = PendingEdit(self)
+        self.save_steps: list[Callable[[Path], Iterable[Operation]]] = []
         self.selection: tuple[str, ...] = ()
         self.shown = RunViewState(engine, self)
         self.shown.refused.connect(self.refused)
@@ -250,7 +252,9 @@ class Session(QObject):
         target = path or self.destination
         assert target is not None, "the window asks for a path first"
         self.seal()
-        self._saving.ask(SaveRequest(self.workflow, self._undo_stack.state, target, [then]))
+        step = self._save_step(target)
+        workflow = step.apply(self.workflow)[0] if step is not None else self.workflow
+        self._saving.ask(SaveRequest(workflow, self._undo_stack.state, target, [then]))
 
     def when_saved(self, act: Callable[[], object]) -> None:
         """Call a function once no save is in progress, whether they succeeded or not."""
@@ -301,9 +305,19 @@ class Session(QObject):
             self.saved_state_changed.emit()
         return True
 
+    def _save_step(self, path: Path) -> Operation | None:
+        operations = [operation for step in self.save_steps for operation in step(path)]
+        return Batch("Update file paths", tuple(operations)) if operations else None
+
     def _note_saved(self, request: SaveRequest) -> None:
+        # Only now: after a failure the document still belongs to its old file.
+        step = self._save_step(request.path)
         self.path = request.path
         self._undo_stack.mark_saved(request.state)
+        if step is not None:
+            is_current = not self.is_modified
+            if self.do(step) and is_current:
+                self.mark_saved()
         self.saved.emit(request.path)
 
     def _analyze(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -22,9 +22,9 @@ from app.worker import Worker
 from engine.document.files import dumps
 from engine.document.migrate import upgraded_copy
 from engine.document.model import Node, Workflow
-from engine.document.operations import Batch, SetConfig
+from engine.document.operations import Batch, Operation, SetConfig
 from engine.document.problems import Problem
-from engine.document.subflows import is_relative, refresh_subflows
+from engine.document.subflows import is_relative, moved_files, refresh_subflows, relative_path
 from engine.nodes.spec import ITERATOR
 from engine.nodes.subflow import SUBFLOW
 from engine.text_sanitizing import shown
@@ -58,7 +58,9 @@ class SubflowController(QObject):
         documents.files.saved.connect(self._refresh_others)
 
     def _follow(self, document: DocumentPage) -> None:
-        self.refreshers[document] = SubflowRefresher(document.session, document.bars, document)
+        session = document.session
+        self.refreshers[document] = SubflowRefresher(session, document.bars, document)
+        session.save_steps.append(lambda path: _moved_links(session, path))
         document.canvas.subflow_requested.connect(lambda node_id: self.open(document, node_id))
 
     def _refresh_others(self, saved: DocumentPage) -> None:
@@ -96,7 +98,7 @@ class SubflowController(QObject):
         inner = self._documents.open_copy(workflow, is_trusted=is_trusted)
         if session.is_past or _file_of(session.node(node_id)):
             return
-        self._copies[inner] = EmbeddedCopy(document, node_id, inner)
+        self._copies[inner] = EmbeddedCopy(document, node_id)
         inner.session.saved.connect(lambda path: self._use_saved(inner, path))
         text = f"This is a subflow of “{shown(session.name, 60)}”. Save it to use your changes there."
         inner.bars.say(_EMBEDDED, text, "info")
@@ -173,15 +175,16 @@ class EmbeddedCopy(QObject):
     Args:
         document: The document that contains the subflow.
         node_id: The subflow.
-        inner: The document with its workflow.
     """
 
-    def __init__(self, document: DocumentPage, node_id: str, inner: DocumentPage) -> None:
-        super().__init__(inner)
+    def __init__(self, document: DocumentPage, node_id: str) -> None:
+        super().__init__(document)
         self.document = document
         self._node = document.session.workflow.node(node_id)
         self._is_there = True
+        self._saved: tuple[Path, Value] | None = None
         document.session.changed.connect(self._follow)
+        document.session.save_steps.append(self._link)
 
     def is_of(self, document: DocumentPage, node_id: str) -> bool:
         """Return whether this is the workflow of a subflow in a document."""
@@ -196,14 +199,24 @@ class EmbeddedCopy(QObject):
             return session.path is not None and is_same_file(session.path.parent / file, path)
         copy: dict[str, Value] = json.loads(dumps(workflow))
         changes = [SetConfig(node.id, ("workflow",), copy)]
-        try:
-            file = Path(os.path.relpath(path, session.path.parent)).as_posix() if session.path is not None else ""
-        except ValueError:  # on another drive
-            file = ""
-        if file:
+        if session.path is None:
+            self._saved = path, copy
+        elif file := relative_path(path, session.path):
             copy.pop("layout", None)  # as when the file is read
             changes.append(SetConfig(node.id, ("file",), file))
         return session.do(Batch("Save the subflow", tuple(changes)))
+
+    def _link(self, document_path: Path) -> Iterator[Operation]:
+        """Add the file that was saved before the document had a folder, unless the subflow was changed since."""
+        node = self._node
+        if self._saved is None or not self._is_there or _file_of(node):
+            return
+        path, copy = self._saved
+        if node.config.get("workflow") == copy and (file := relative_path(path, document_path)):
+            assert isinstance(copy, dict)
+            without_layout: Value = {key: value for key, value in copy.items() if key != "layout"}
+            yield SetConfig(node.id, ("workflow",), without_layout)
+            yield SetConfig(node.id, ("file",), file)
 
     def _follow(self, before: Workflow, after: Workflow) -> None:
         """Find the subflow again: under another id, or back after undo; another one may have its old id."""
@@ -214,6 +227,12 @@ class EmbeddedCopy(QObject):
             node = next(new, None)
         self._is_there = node is not None
         self._node = node or self._node
+
+
+def _moved_links(session: Session, path: Path) -> list[Operation]:
+    """The changes of the paths of subflow files when the document is saved in another folder."""
+    moved = moved_files(session.workflow, session.path, path) if session.path is not None else {}
+    return [SetConfig(node_id, ("file",), file) for node_id, file in moved.items()]
 
 
 def _file_of(node: Node | None) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 from decimal import Decimal
 from pathlib import Path
@@ -20,6 +19,7 @@ from app.inspector.text_widgets import GrowingEdit
 from app.theme.style import fixed_font, style
 from app.theme.widgets import PlainLabel, inset_number
 from engine.document.model import FILE_SUFFIX, FILE_SUFFIXES
+from engine.document.subflows import relative_path
 from engine.formatting import format_json
 from engine.nodes.json_values import parse_json
 from engine.values import Value, to_text
@@ -288,11 +288,7 @@ class WorkflowFileEditor(LineEditor):
     def set_file(self, file: Path) -> None:
         """Set the path to a file."""
         path = self.binding.session.path
-        try:
-            name = os.path.relpath(file, path.parent) if path is not None else str(file)
-        except ValueError:  # a different drive
-            name = str(file)
-        name = Path(name).as_posix()
+        name = (relative_path(file, path) if path is not None else "") or file.as_posix()
         self.line.setText(name)
         self._typed(name)
         self.binding.session.seal()

@@ -6,6 +6,7 @@ Files are read with the usual limits and never executed. If a file cannot be rea
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Final, TypeAlias
 
@@ -92,6 +93,31 @@ def _read(file: Path, chain: _Chain, known: _Known) -> tuple[Value, DocumentErro
         return None, error
     copied.pop("layout", None)
     return copied, next(iter(sorted(faults, key=lambda fault: fault.severity is not Severity.ERROR)), None)
+
+
+def moved_files(workflow: Workflow, old: Path, new: Path) -> dict[str, str]:
+    """Return the paths of subflow files that change if the document moves, by the subflow's id.
+
+    Args:
+        workflow: The document.
+        old: Its file.
+        new: Its new file. The paths will be relative to its folder, and lead to the same files as before.
+    """
+    files = {node.id: node.config.get("file") for node in workflow.nodes if node.type == _TYPE}
+    moved = {
+        node_id: relative_path(old.parent / file, new)
+        for node_id, file in files.items()
+        if old.parent != new.parent and isinstance(file, str) and file.strip() and is_relative(file)
+    }
+    return {node_id: file for node_id, file in moved.items() if file and file != files[node_id]}
+
+
+def relative_path(file: Path, document: Path) -> str:
+    """Return the path of a file relative to the folder of a document; empty on another drive."""
+    try:
+        return Path(os.path.relpath(file, document.parent)).as_posix()
+    except ValueError:
+        return ""
 
 
 def is_relative(file: str) -> bool:

@@ -60,6 +60,39 @@ def test_in_a_document_without_a_file_only_the_copy_changes(
     assert prompt(self_refine) == "Another prompt: {{input}}"
 
 
+def test_saving_the_document_later_gives_the_subflow_its_file(
+    workbench: Workbench, self_refine: DocumentPage, answers: Answers, tmp_path: Path, qtbot: QtBot
+) -> None:
+    inner = wrapped(workbench, self_refine)
+    (tmp_path / "parts").mkdir()
+    answers.to_save = tmp_path / "parts" / "inner.loop.json"
+    edited_and_saved(workbench, inner, qtbot)
+    workbench.documents.drop(inner)
+    with qtbot.waitSignal(self_refine.session.save_failed):
+        self_refine.session.save(tmp_path / "missing" / "outer.loop.json")
+    assert not self_refine.session.workflow.node("subflow").config.get("file")
+    answers.to_save = tmp_path / "outer.loop.json"
+    with qtbot.waitSignal(self_refine.session.saved):
+        workbench.documents.files.save(self_refine)
+    assert load(tmp_path / "outer.loop.json") == self_refine.session.workflow
+    assert self_refine.session.workflow.node("subflow").config["file"] == "parts/inner.loop.json"
+    qtbot.waitUntil(lambda: not workbench.subflows.refreshers[self_refine]._worker.is_busy)
+    assert not self_refine.session.is_modified
+    assert not self_refine.bars.text("subflow")
+
+
+def test_a_subflow_that_was_changed_since_is_not_linked_to_its_file(
+    workbench: Workbench, self_refine: DocumentPage, answers: Answers, tmp_path: Path, qtbot: QtBot
+) -> None:
+    inner = wrapped(workbench, self_refine)
+    answers.to_save = tmp_path / "parts.loop.json"
+    edited_and_saved(workbench, inner, qtbot)
+    self_refine.session.undo()
+    with qtbot.waitSignal(self_refine.session.saved):
+        self_refine.session.save(tmp_path / "outer.loop.json")
+    assert not load(tmp_path / "outer.loop.json").node("subflow").config.get("file")
+
+
 def test_opened_again_it_is_the_same_document(
     workbench: Workbench, answers: Answers, tmp_path: Path, qtbot: QtBot
 ) -> None:

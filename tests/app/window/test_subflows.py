@@ -14,7 +14,7 @@ from app.workbench import Workbench
 from engine.document.files import load, save
 from engine.document.model import Workflow
 from engine.document.operations import SetConfig
-from tests.app.window.conftest import Script, await_files, ended, open_file, saved, small
+from tests.app.window.conftest import Answers, Script, await_files, ended, open_file, saved, small
 
 
 def around(file: str) -> Workflow:
@@ -137,3 +137,38 @@ def test_subflow_path_is_relative_to_the_folder(workbench: Workbench, tmp_path: 
     assert node is not None
     assert node.config["file"] == "parts/inner.loop.json"
     qtbot.waitUntil(lambda: copy_of(document) is not None)
+
+
+def test_saved_in_another_folder_the_document_still_leads_to_its_subflow_files(
+    workbench: Workbench, answers: Answers, tmp_path: Path, qtbot: QtBot
+) -> None:
+    saved(tmp_path, "inner.loop.json")
+    document = open_file(workbench, saved(tmp_path, "outer.loop.json", around("inner.loop.json")))
+    qtbot.waitUntil(lambda: copy_of(document) is not None)
+    answers.to_save = tmp_path / "missing" / "outer.loop.json"
+    with qtbot.waitSignal(document.session.save_failed):
+        workbench.documents.files.save_as(document)
+    assert document.session.workflow.node("part").config["file"] == "inner.loop.json"
+    (tmp_path / "other").mkdir()
+    answers.to_save = tmp_path / "other" / "outer.loop.json"
+    with qtbot.waitSignal(document.session.saved):
+        workbench.documents.files.save_as(document)
+    assert document.session.workflow.node("part").config["file"] == "../inner.loop.json"
+    assert load(tmp_path / "other" / "outer.loop.json") == document.session.workflow
+    qtbot.waitUntil(lambda: not workbench.subflows.refreshers[document]._worker.is_busy)
+    assert not document.session.is_modified
+    assert not document.bars.text("subflow")
+
+
+def test_changes_made_while_it_is_saved_elsewhere_stay_unsaved(
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot
+) -> None:
+    saved(tmp_path, "inner.loop.json")
+    document = open_file(workbench, saved(tmp_path, "outer.loop.json", around("inner.loop.json")))
+    qtbot.waitUntil(lambda: copy_of(document) is not None)
+    (tmp_path / "other").mkdir()
+    with qtbot.waitSignal(document.session.saved):
+        document.session.save(tmp_path / "other" / "outer.loop.json")
+        document.session.do(SetConfig("part", ("retries",), 1))
+    assert document.session.is_modified
+    assert document.session.workflow.node("part").config["file"] == "../inner.loop.json"

@@ -10,7 +10,7 @@ import pytest
 
 from engine import Workflow, dumps, load, save
 from engine.document import subflows
-from engine.document.subflows import refresh_subflows
+from engine.document.subflows import moved_files, refresh_subflows
 from tests.engine.semantics.documents import entry, flow, part, result, transform
 
 
@@ -145,3 +145,22 @@ def test_files_with_many_references_are_read_once(tmp_path: Path, monkeypatch: p
     assert problems == []
     assert read == [f"level_{level}.loop.json" for level in range(1, 6)]
     assert copy_in(now, "part_3", "part_2", "part_1", "part_0", "part_3")["nodes"][1]["id"] == "made"
+
+
+@pytest.mark.parametrize(
+    ("file", "new", "expected"),
+    [
+        ("inner.loop.json", "b/outer.loop.json", "../a/inner.loop.json"),
+        ("parts/inner.loop.json", "outer.loop.json", "a/parts/inner.loop.json"),
+        ("../b/inner.loop.json", "b/outer.loop.json", "inner.loop.json"),
+        ("inner.loop.json", "a/renamed.loop.json", None),
+        ("/elsewhere/inner.loop.json", "b/outer.loop.json", None),
+        ("//host/share/inner.loop.json", "b/outer.loop.json", None),
+        (" ", "b/outer.loop.json", None),
+    ],
+)
+def test_paths_of_a_moved_document_lead_to_the_same_files(
+    tmp_path: Path, file: str, new: str, expected: str | None
+) -> None:
+    moved = moved_files(outer(file), tmp_path / "a" / "outer.loop.json", tmp_path / new)
+    assert moved.get("part") == expected
