@@ -288,9 +288,11 @@ def get_model(
 
 def _download(name: str) -> tuple[ModelFile, Path]:
     from engine.models.keys import Keys
-    from engine.models.model_hub import find_model_file, get_model_file
+    from engine.models.model_hub import downloaded_model, find_model_file, get_model_file
     from engine.runner.event_loop import run_in_background_loop
 
+    if (model := downloaded_model(name)) is not None:
+        return model, model.target
     model = run_in_background_loop(find_model_file(name, Keys()))
     _describe_download(model)
     with _progress_bar(model.size) as on_progress:

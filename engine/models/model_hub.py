@@ -188,6 +188,19 @@ def missing_file(model: str) -> ModelError | None:
     return None
 
 
+def downloaded_model(name: str) -> ModelFile | None:
+    """Return a model of the catalog whose whole file is on this machine; None without one. Asks no server.
+
+    Args:
+        name: Its name in the catalog.
+    """
+    entry = next((one for one in CATALOG if one.name == name.strip().casefold() and one.is_downloaded), None)
+    if entry is None or (entry.name != DEMO and entry.target.stat().st_size != entry.size):
+        return None
+    target = find_weights() if entry.name == DEMO else entry.target
+    return ModelFile(entry.title, target, entry.size, entry=entry)
+
+
 async def find_model_file(name: str, keys: Keys, environment: Mapping[str, str] = os.environ) -> ModelFile:
     """Find a model to download, and ask its server for the size.
 

@@ -18,6 +18,7 @@ from engine.formatting import format_bytes
 from engine.models import file_download
 from engine.models.demo_weights import find_weights
 from engine.models.file_download import partial_size
+from engine.models.model_hub import CATALOG
 from tests.engine.cli.kit import PROGRAM, Program, environment, refine, write
 from tests.engine.models.loopback_hub import Answer, LoopbackHub
 
@@ -114,6 +115,19 @@ def test_catalog_is_listed_without_asking_the_hub(hub: LoopbackHub, program: Pro
     assert {model["category"] for model in listed.values()} >= {"Small", "Medium", "Large"}
     assert all(model["license"] and model["size"] < model["memory"] for model in listed.values())
     assert hub.asked == []
+
+
+def test_downloaded_model_of_the_catalog_needs_no_server(hub: LoopbackHub, program: Program, tmp_path: Path) -> None:
+    model = next(model for model in CATALOG if model.name == "qwen2.5-0.5b")
+    model.target.touch()
+    os.truncate(model.target, model.size)  # takes no space
+    ended = program("models", "get", model.name)
+
+    assert (ended.code, hub.asked) == (0, [])
+    assert str(model.target) in ended.out
+    os.truncate(model.target, model.size - 1)
+    assert program("models", "get", model.name).code == 1
+    assert hub.asked
 
 
 def test_failed_download_names_what_to_do(hub: LoopbackHub, program: Program) -> None:
