@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from engine.document.files import dumps, loads
-from engine.document.model import Workflow
+from engine.document.model import Settings, Workflow
 from engine.document.operations import SetConfig
 from engine.errors import EngineError, Fix
 from engine.events import (
@@ -25,6 +25,7 @@ from engine.events import (
     parse_place,
 )
 from engine.exits import MAX_ITERATIONS_CAP
+from engine.models.protocol import EMBEDDED_MODEL, GGUF_PREFIX
 from engine.nodes.node_registry import Registry
 from engine.plan.compiler import compile_workflow
 from engine.plan.execution_plan import GraphPlan, LoopPlan, Plan
@@ -209,7 +210,7 @@ def plan_fork(
         tuple(_describe_reused(point)),
         tuple(_describe_rerun(point)),
         _max_reruns(point),
-        None if changes.model is not None else _estimate(latest_events, point),
+        _estimate(latest_events, point) if changes.model is None else _estimate_with(changes.model, workflow),
         tuple(
             f'The change to "{node}" has no effect: the node does not run again.'
             for node in changes.settings
@@ -476,6 +477,12 @@ def _estimate(past: Iterable[AnyEvent], point: ForkPoint) -> float | None:
     if not iterations:
         return None
     return total + sum(cost or 0.0 for cost in iterations) / len(iterations) * _max_reruns(point)
+
+
+def _estimate_with(model: str, workflow: Workflow) -> float | None:
+    """Estimate the cost with another model for every node: none for a model in a file, unknown for any other."""
+    is_in_file = model == EMBEDDED_MODEL or model.startswith(GGUF_PREFIX)
+    return 0.0 if is_in_file and model not in Settings.model_validate(workflow.settings).prices else None
 
 
 def _is_cost_of_rerun(path: str, point: ForkPoint) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine import EngineError, Run, RunOptions, Workflow, dumps
+from engine import EngineError, Run, RunOptions, Workflow, dumps, loads
 from engine.events import (
     AnyEvent,
     LoopIterationCompleted,
@@ -220,6 +220,31 @@ async def test_fork_plan_lists_reused_and_rerun_parts_and_cost() -> None:
     assert plan.max_reruns == 1
     assert plan.estimate_usd == 70.0  # an iteration of the outer loop cost 60, "last" 10
     assert plan.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("model", "estimate"), [("gguf:tiny", 0.0), ("embedded:smollm2-135m", 0.0), ("openai/gpt-4o", None)]
+)
+async def test_fork_with_a_model_in_a_file_is_free(model: str, estimate: float | None) -> None:
+    store = MemoryStore()
+    whole = await stored_run(store, NESTED)
+
+    plan = plan_fork(store, whole.result.run_id, "outer[1].inner[1].check", Changes(model=model))
+
+    assert plan.estimate_usd == estimate
+
+
+async def test_fork_with_a_model_that_the_workflow_prices_has_no_estimate() -> None:
+    store = MemoryStore()
+    whole = await stored_run(store, NESTED)
+    price = {"input_usd_per_million": 1, "output_usd_per_million": 2}
+    priced = loads(store.document(whole.result.run_id)).model_copy(
+        update={"settings": {"prices": {"gguf:tiny": price}}}
+    )
+
+    plan = plan_fork(store, whole.result.run_id, "outer[1]", Changes(model="gguf:tiny", document=priced))
+
+    assert plan.estimate_usd is None
 
 
 async def test_fork_plan_warns_of_a_change_without_effect() -> None:
