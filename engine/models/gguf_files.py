@@ -195,9 +195,17 @@ def _files_in(folder: Path, source: str) -> Iterator[GgufFile]:
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    """Yield the files in a folder, sorted, with those in its folders; what cannot be read is left out."""
-    for place, folders, files in os.walk(folder):
-        depth = len(Path(place).relative_to(folder).parts)
+    """Yield the files in a folder, sorted, with those in its folders; what cannot be read is left out.
+
+    Links to folders are followed, for models on another disk. No folder is read twice, so links may lead back.
+    """
+    seen: set[str] = set()
+    for place, folders, files in os.walk(folder, followlinks=True):
+        depth, real = len(Path(place).relative_to(folder).parts), os.path.realpath(place)
+        if real in seen:
+            folders.clear()
+            continue
+        seen.add(real)
         folders[:] = sorted(folders, key=str.casefold) if depth < _MAX_DEPTH else []
         yield from (Path(place) / name for name in sorted(files, key=str.casefold))
 

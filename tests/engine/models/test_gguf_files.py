@@ -92,6 +92,17 @@ def test_lm_studio_may_be_in_another_folder(home: Path, pointer: str, monkeypatc
     assert names() == ({"gguf:chat": "LM Studio"} if is_valid else {})
 
 
+def test_linked_folders_are_searched_once(home: Path, tmp_path: Path) -> None:
+    folder = home / ".lmstudio/models"
+    linked = write_header(tmp_path / "disk/P/Linked.gguf", language_model())
+    folder.mkdir(parents=True)
+    (folder / "maker").symlink_to(tmp_path / "disk", target_is_directory=True)
+    (tmp_path / "disk/P/back").symlink_to(folder, target_is_directory=True)
+
+    assert [file.path for file in gguf_files()] == [folder / "maker/P/Linked.gguf"]
+    assert find_gguf("gguf:linked").samefile(linked)
+
+
 def test_list_has_headers_and_leaves_out_what_writes_no_text() -> None:
     write_header(models_folder() / "A.gguf", language_model("A"))
     write_header(models_folder() / "mmproj-a.gguf", language_model())
