@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, QTimer, Signal
 from PySide6.QtWidgets import QDialog, QHeaderView, QTableWidget, QTableWidgetItem, QWidget
 
 from app.engine_thread import EngineThread
@@ -196,12 +196,14 @@ class ModelDownloadDialog(QDialog):
     def _select_row(self) -> None:
         if self.table.currentRow() >= 0:
             self.other.clear()
+            self._looked_up = None
             self._clear_status()
 
     def _type(self, text: str) -> None:
         if text.strip():
-            self.table.clearSelection()
-            self.table.setCurrentCell(-1, -1)
+            with QSignalBlocker(self.table):  # a selected row clears the field, also while it is being deselected
+                self.table.clearSelection()
+                self.table.setCurrentCell(-1, -1)
         self._looked_up = None
         self._clear_status()
 
@@ -255,12 +257,21 @@ class ModelDownloadDialog(QDialog):
     def _look_up(self) -> None:
         self.start.setEnabled(False)
         self.status.say("Looking up size and address…")
-        work = find_model_file(self.other.text(), self._engine.models.keys)
-        run_in_engine(self, self._engine, work, self._show_looked_up, self._fail)
+        name = self.other.text()
 
-    def _show_looked_up(self, model: ModelFile) -> None:
-        self._looked_up = model
-        self._clear_status()
+        def is_wanted() -> bool:  # not after the text was changed or a model was selected
+            return self.other.text() == name and self.chosen is None
+
+        def take(model: ModelFile) -> None:
+            if is_wanted():
+                self._looked_up = model
+                self._clear_status()
+
+        def fail(error: EngineError) -> None:
+            if is_wanted():
+                self._fail(error)
+
+        run_in_engine(self, self._engine, find_model_file(name, self._engine.models.keys), take, fail)
 
     def _download(self, chosen: CatalogModel | ModelFile) -> None:
         transfer = self._transfer = _Transfer(self._engine, chosen.name if isinstance(chosen, CatalogModel) else chosen)

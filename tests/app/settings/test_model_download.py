@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 from shiboken6 import isValid
@@ -144,6 +145,7 @@ def test_closing_pauses_the_download(
 
 def test_any_file_of_the_hub_is_looked_up_first(dialog: ModelDownloadDialog, hub: LoopbackHub, qtbot: QtBot) -> None:
     qtbot.keyClicks(dialog.other, "maker/model/other.gguf")
+    assert dialog.other.text() == "maker/model/other.gguf"
     press(dialog, qtbot, "Look up")
     qtbot.waitUntil(lambda: "other.gguf: 2.0 MB" in dialog.about.text(), timeout=20_000)
     with qtbot.waitSignal(dialog.downloaded, timeout=20_000) as signal:
@@ -151,6 +153,39 @@ def test_any_file_of_the_hub_is_looked_up_first(dialog: ModelDownloadDialog, hub
 
     assert signal.args == ["gguf:other"]
     assert dialog.table.currentRow() == -1
+
+
+def test_pasted_address_stays_and_deselects_the_row(dialog: ModelDownloadDialog, qtbot: QtBot) -> None:
+    dialog.other.setFocus()
+    QGuiApplication.clipboard().setText("maker/model/other.gguf")
+    qtbot.keyClick(dialog.other, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
+
+    assert dialog.other.text() == "maker/model/other.gguf"
+    assert dialog.table.selectedItems() == []
+    assert dialog.start.text() == "Look up"
+
+    dialog.table.selectRow(1)
+    assert (dialog.other.text(), dialog.start.text()) == ("", "Download")
+
+
+@pytest.mark.parametrize("status", [200, 404])
+def test_answer_about_a_text_that_was_changed_is_ignored(
+    dialog: ModelDownloadDialog, hub: LoopbackHub, qtbot: QtBot, status: int
+) -> None:
+    hub.hub_answers.append(Answer(status))
+    qtbot.keyClicks(dialog.other, "maker/model/other.gguf")
+    qtbot.mouseClick(dialog.start, LEFT)
+    qtbot.keyClick(dialog.other, Qt.Key.Key_Backspace)
+    changed = "maker/model/another.gguf"
+    dialog.other.selectAll()
+    qtbot.keyClicks(dialog.other, changed)
+    qtbot.waitUntil(lambda: len(hub.asked) == 1, timeout=20_000)
+    press(dialog, qtbot, "Look up")
+    qtbot.waitUntil(lambda: dialog.chosen is not None, timeout=20_000)
+
+    assert dialog.chosen is not None
+    assert dialog.chosen.target.name == "another.gguf"
+    assert dialog.status.text() == ""
 
 
 def test_refusal_offers_a_key_for_the_host(dialog: ModelDownloadDialog, hub: LoopbackHub, qtbot: QtBot) -> None:
