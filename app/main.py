@@ -21,6 +21,7 @@ from app.workbench import Workbench
 from app.worker import Worker, wait_for_workers
 from engine.models.catalog import Models
 from engine.models.protocol import EMBEDDED_MODEL, GGUF_PREFIX, RECORDED_PREFIX, SCRIPTED_PREFIX, ModelError
+from engine.safe_file_io import LOCK_TIMEOUT_S
 
 if TYPE_CHECKING:
     from engine.models.embedded import EmbeddedModel
@@ -86,7 +87,7 @@ def run_window(application: Application, server: InstanceServer, files: Sequence
     call_later(workbench, lambda: preload(workbench, load_extensions), AFTER_FIRST_PAINT_MS)
     code = application.exec()
     reporter.uninstall()
-    preferences.save()
+    preferences.save(lock_timeout_s=LOCK_TIMEOUT_S)
     wait_for_workers(DISK_TIMEOUT_S)
     engine.stop()
     workbench.store_access.close()  # after the last run has reported its end

@@ -1,9 +1,9 @@
 """One window per user: a later start hands its files to the window that is open, and ends.
 
 The window listens on a local socket in a folder that only its user can read. The socket's name stands for the user's
-folders, the history and the screen: a start with others is a program of its own. A lock is held while a start finds out
-whether a window listens, so that of two starts at the same moment only one listens. A socket that a killed program left
-refuses connections and is replaced.
+folders, the history, the settings and the screen: a start with others is a program of its own. A lock is held while a
+start finds out whether a window listens, so that of two starts at the same moment only one listens. A socket that a
+killed program left refuses connections and is replaced.
 
 A request is one line of JSON, and the answer is the line `ok`. Requests only name files to open, which is inert.
 """
@@ -46,6 +46,8 @@ ANSWER: Final = b"ok\n"
 SCREEN_VARIABLES: Final = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
 HISTORY_VARIABLE: Final = "LOOPWRIGHT_STORE"
 """That of `engine.store`, whose import would double the time of a start that hands its files over."""
+SETTINGS_VARIABLE: Final = "LOOPWRIGHT_SETTINGS"
+"""That of `engine.settings`, which is as slow to import."""
 ACTIVATION_VARIABLE: Final = "XDG_ACTIVATION_TOKEN"
 """With this token of the desktop, a window may come to the front on Wayland; Qt reads it when it does."""
 
@@ -78,10 +80,12 @@ def socket_path(store: Path | None, environment: Mapping[str, str]) -> Path | No
 
     folder = _private_folder(environment)
     history = store or environment.get(HISTORY_VARIABLE)
+    settings = environment.get(SETTINGS_VARIABLE, "").strip()
     own = (
         platformdirs.user_data_dir("loopwright", appauthor=False),
         platformdirs.user_config_dir("loopwright", appauthor=False),
         str(Path(history).absolute()) if history else "",
+        str(Path(settings).absolute()) if settings else "",
         *(environment.get(name, "") for name in SCREEN_VARIABLES),
     )
     mark = hashlib.sha256("\0".join(own).encode(errors="surrogatepass")).hexdigest()[:20]

@@ -124,8 +124,7 @@ class Workbench(QObject):
         self._state.restore()
         self._apply_preferences(frozenset({"recent_files"}))
         self.show_current()
-        if preferences.notice:
-            self.status_bar.refuse(preferences.notice)
+        self._report_settings(preferences.notice)
 
     @property
     def current(self) -> DocumentPage | None:
@@ -319,6 +318,7 @@ class Workbench(QObject):
         self.bottom_panel.unfolded.connect(lambda _name: self.refresh_actions())
         self.preferences.changed.connect(self._apply_preferences)
         self.preferences.save_failed.connect(self.status_bar.refuse)
+        self.preferences.notice_changed.connect(self._report_settings)
         follow_reading_mode(self.preferences)
         self.window.files_dropped.connect(self.open_dropped)
         self.window.closed.connect(self._finish)
@@ -445,6 +445,10 @@ class Workbench(QObject):
         """Open a stored run, and bring this window in front of the one where it was chosen."""
         self.history.open_run(run_id)
         self.window.come_to_front()
+
+    def _report_settings(self, notice: str) -> None:
+        if notice:
+            self.status_bar.refuse(notice)
 
     def _show_question(self) -> None:
         """Go to the question of the current run."""

@@ -21,8 +21,16 @@ from typing import Final
 if sys.platform == "win32":
     import msvcrt
 
+    _LOCKED_BYTE: Final = 1 << 30
+    """Beyond the content of every locked file: others cannot read a locked byte."""
+
     def _lock(descriptor: int) -> None:
-        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        position = os.lseek(descriptor, 0, os.SEEK_CUR)
+        os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        finally:
+            os.lseek(descriptor, position, os.SEEK_SET)
 else:
     import fcntl
 
@@ -189,20 +197,25 @@ _LOCK_INTERVAL_S: Final = 0.01
 
 
 @contextmanager
-def hold_lock(path: Path) -> Generator[None]:
+def hold_lock(path: Path, timeout_s: float = LOCK_TIMEOUT_S) -> Generator[None]:
     """Lock a file against other processes and threads that lock it, to read and then replace it.
 
     The lock is on a hidden file beside it, which stays. The system releases it when a process ends.
 
+    Args:
+        path: The file.
+        timeout_s: How long to wait for the lock, in seconds.
+
     Raises:
-        OSError: Its folder cannot be written, or another process holds the lock for too long.
+        TimeoutError: Another process or thread holds the lock.
+        OSError: Its folder cannot be written.
     """
     path = Path(os.path.realpath(path))
     descriptor = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        deadline = time.monotonic() + LOCK_TIMEOUT_S
-        while not _try_lock(descriptor):
-            if time.monotonic() > deadline:
+        deadline = time.monotonic() + timeout_s
+        while not try_lock(descriptor):
+            if time.monotonic() >= deadline:
                 raise TimeoutError(errno.ETIMEDOUT, "another program is changing it")
             time.sleep(_LOCK_INTERVAL_S)
         yield
@@ -210,7 +223,15 @@ def hold_lock(path: Path) -> Generator[None]:
         os.close(descriptor)
 
 
-def _try_lock(descriptor: int) -> bool:
+def try_lock(descriptor: int) -> bool:
+    """Lock an open file until it is closed, without waiting.
+
+    Returns:
+        Whether it is locked now; False if it is locked through another descriptor.
+
+    Raises:
+        OSError: Its file system has no locks.
+    """
     try:
         _lock(descriptor)
     except OSError as error:

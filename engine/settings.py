@@ -9,6 +9,7 @@ API keys are not settings: they are in environment variables, in the system keyr
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -28,7 +29,7 @@ from engine.formatting import format_json
 from engine.models.catalog import MODEL_VARIABLE, check_model_name
 from engine.models.protocol import EMBEDDED_MODEL
 from engine.models.providers import origin_of
-from engine.safe_file_io import hold_lock, read_text_file, replace_file
+from engine.safe_file_io import LOCK_TIMEOUT_S, hold_lock, read_text_file, replace_file
 from engine.text_sanitizing import shown
 
 if TYPE_CHECKING:
@@ -50,6 +51,10 @@ _STORED: Final = "stored"
 
 class SettingsError(EngineError):
     """An invalid setting, or a file of settings that cannot be read or written."""
+
+
+class SettingsBusyError(SettingsError):
+    """Another program is changing the file of the settings."""
 
 
 class CustomServer(BaseModel):
@@ -413,7 +418,12 @@ def load_settings(
 
 
 def change_settings(
-    path: Path, changes: Mapping[str, Any], removed: Iterable[str] = (), *, wait_for_disk: bool = True
+    path: Path,
+    changes: Mapping[str, Any],
+    removed: Iterable[str] = (),
+    *,
+    wait_for_disk: bool = True,
+    lock_timeout_s: float = LOCK_TIMEOUT_S,
 ) -> None:
     """Change settings in the file; everything else in it stays. Processes that do so at the same time lose nothing.
 
@@ -422,13 +432,15 @@ def change_settings(
         changes: New JSON values by name. Names that are no settings are remembered for the window.
         removed: Names to remove, so that their defaults apply.
         wait_for_disk: Whether to wait until the content survives a power failure.
+        lock_timeout_s: How long to wait for other programs that change the file, in seconds.
 
     Raises:
+        SettingsBusyError: Another program is changing the file all that time.
         SettingsError: The file cannot be read, and stays as it is, or it cannot be written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with hold_lock(path):
+        with hold_lock(path, lock_timeout_s):
             content = _read_to_change(path)
             remembered = content.pop(WINDOW_SECTION, None)
             window = cast("dict[str, Any]", remembered) if isinstance(remembered, dict) else {}
@@ -441,28 +453,39 @@ def change_settings(
         raise _not_written(path, error) from error
 
 
-def reset_settings(path: Path) -> Path | None:
+def reset_settings(path: Path, *, lock_timeout_s: float = LOCK_TIMEOUT_S) -> Path | None:
     """Reset all settings to their defaults. What the window remembers stays, if the file can be read.
+
+    Args:
+        path: The file.
+        lock_timeout_s: How long to wait for other programs that change the file, in seconds.
 
     Returns:
         The new name of a file that could not be read; None if it could.
 
     Raises:
+        SettingsBusyError: Another program is changing the file all that time.
         SettingsError: The file cannot be written.
     """
     backup = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with hold_lock(path):
+        with hold_lock(path, lock_timeout_s):
             try:
                 content = _read_to_change(path)
             except SettingsError:
-                content, backup = {}, path.with_suffix(".broken.json")
+                content, backup = {}, _free_backup(path)
                 path.replace(backup)
             _write(path, {name: value for name, value in content.items() if name not in SETTINGS})
     except (OSError, ValueError) as error:
         raise _not_written(path, error) from error
     return backup
+
+
+def _free_backup(path: Path) -> Path:
+    """Return a name for a file that cannot be read: `settings.broken.json`, or `settings.broken-2.json`."""
+    names = (path.with_suffix(f".broken{f'-{number}' if number > 1 else ''}.json") for number in itertools.count(1))
+    return next(name for name in names if not os.path.lexists(name))
 
 
 def _read_to_change(path: Path) -> dict[str, Any]:
@@ -517,6 +540,8 @@ def _unreadable(message: str) -> SettingsError:
 
 
 def _not_written(path: Path, error: Exception) -> SettingsError:
+    if isinstance(error, TimeoutError):
+        return SettingsBusyError(f"Another program is changing the settings in {path}.", "Try again.")
     reason = getattr(error, "strerror", None) or error
     return SettingsError(f"The settings cannot be saved in {path}: {shown(reason, 200)}.", "Check the folder.")
 

@@ -22,6 +22,7 @@ from engine.exits import set_shown_cap
 from engine.settings import (
     SETTINGS,
     LoadedSettings,
+    SettingsBusyError,
     SettingsError,
     Source,
     UserSettings,
@@ -51,6 +52,10 @@ class PreferenceValues(UserSettings):
 
 
 SAVE_DELAY_MS: Final = 400
+READ_DELAY_MS: Final = 100
+"""Delay before a changed file is read: an editor that writes it in place leaves it incomplete for a moment."""
+MAX_SILENT_ATTEMPTS: Final = 10
+"""Attempts to save while another program changes the file, before that is reported."""
 
 
 class PreferenceError(EngineError):
@@ -64,15 +69,17 @@ class Preferences(QObject):
 
     Signals:
         changed: Preferences changed; their names.
+        notice_changed: The new `notice`.
         save_failed: The file cannot be written; the message for the user.
 
     Attributes:
         values: All current values.
         is_unreadable: Whether the file cannot be read. It is not overwritten then.
-        notice: What was wrong with the file when it was read, in one sentence; empty if nothing was.
+        notice: What was wrong with the file when it was last read, for the user; empty if nothing was.
     """
 
     changed = Signal(frozenset)
+    notice_changed = Signal(str)
     save_failed = Signal(str)
 
     def __init__(self, path: Path | None = None, parent: QObject | None = None) -> None:
@@ -84,6 +91,8 @@ class Preferences(QObject):
         self._fixed: frozenset[str] = frozenset()
         self._unsaved: dict[str, Any] = {}
         self._last_failure = ""
+        self._has_read = False
+        self._busy_attempts = 0
         self._timer = QTimer(self, singleShot=True, interval=SAVE_DELAY_MS)
         self._timer.timeout.connect(self.save)
         self.load()
@@ -154,16 +163,27 @@ class Preferences(QObject):
         """
         loaded = load_settings(PreferenceValues, self.path)
         self.is_unreadable = loaded.unreadable is not None
-        self.notice = _notice(loaded)
+        self._has_read |= not self.is_unreadable
+        self._note(_notice(loaded, "current" if self._has_read else "default"))
         self._fixed = frozenset(name for name, source in loaded.sources.items() if source is Source.ENVIRONMENT)
         names = self._fixed if self.is_unreadable else PreferenceValues.model_fields
         self._apply({name: getattr(loaded.values, name) for name in names if self._is_current(name)})
 
+    def _note(self, notice: str) -> None:
+        if notice != self.notice:
+            self.notice = notice
+            self.notice_changed.emit(notice)
+
     def _is_current(self, name: str) -> bool:
         return name in self._fixed or name not in self._unsaved
 
-    def save(self) -> None:
-        """Write all changes now, and read those that other programs have made."""
+    def save(self, *, lock_timeout_s: float = 0.0) -> None:
+        """Write all changes now, and read those that other programs have made.
+
+        Args:
+            lock_timeout_s: How long to wait for another program that changes the file, in seconds. Afterwards, the
+                changes are saved a little later.
+        """
         self._timer.stop()
         if not self._unsaved:
             return
@@ -173,19 +193,25 @@ class Preferences(QObject):
         changes = {name: value for name, value in stored.items() if name not in removed}
         try:
             # Without waiting for the disk, which could block the window.
-            change_settings(self.path, changes, removed, wait_for_disk=False)
+            change_settings(self.path, changes, removed, wait_for_disk=False, lock_timeout_s=lock_timeout_s)
+        except SettingsBusyError as error:
+            self._timer.start()
+            self._busy_attempts += 1
+            if self._busy_attempts == MAX_SILENT_ATTEMPTS:
+                self._report_failure(f"{error.message} Your changes are saved when it has finished.")
         except SettingsError as error:
             self.is_unreadable = error.fix == Fix.RESET_SETTINGS
             self._report_failure(f"{error.message} Changes apply until you quit.")
         else:
             self._last_failure = ""
+            self._busy_attempts = 0
             self._unsaved = {}
             self.load()
 
     def reset_file(self) -> None:
         """Replace a file that cannot be read, which is renamed, and save the changes."""
         try:
-            reset_settings(self.path)
+            reset_settings(self.path, lock_timeout_s=0)
         except SettingsError as error:
             self._report_failure(str(error))
             return
@@ -205,9 +231,9 @@ class Preferences(QObject):
             self.save_failed.emit(message)
 
 
-def _notice(loaded: LoadedSettings[PreferenceValues]) -> str:
+def _notice(loaded: LoadedSettings[PreferenceValues], which: str) -> str:
     if loaded.unreadable is not None:
-        return f"{loaded.unreadable.message} The default settings apply, and changes are not saved."
+        return f"{loaded.unreadable.message} The {which} settings apply, and changes are not saved."
     wrong = [str(SETTINGS[one.name].title) if one.name in SETTINGS else one.name for one in loaded.invalid]
     return f"Invalid settings have their default values: {', '.join(wrong)}." if wrong else ""
 
@@ -222,9 +248,11 @@ class _FileFollower(QObject):
     def __init__(self, preferences: Preferences) -> None:
         super().__init__(preferences)
         self._preferences = preferences
+        self._timer = QTimer(self, singleShot=True, interval=READ_DELAY_MS)
+        self._timer.timeout.connect(self._read)
         self._watcher = QFileSystemWatcher(self)
-        self._watcher.fileChanged.connect(self._read)
-        self._watcher.directoryChanged.connect(self._read)
+        self._watcher.fileChanged.connect(self._timer.start)
+        self._watcher.directoryChanged.connect(self._timer.start)
         with suppress(OSError):  # without a folder, there is nothing to follow
             preferences.path.parent.mkdir(parents=True, exist_ok=True)
         self._seen = self._stamp()

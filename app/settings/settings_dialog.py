@@ -428,6 +428,7 @@ class SettingsDialog(QDialog):
         self.reset = self.notice.add_button("Reset settings", self._reset)
         self.reset.setVisible(preferences.is_unreadable)
         preferences.save_failed.connect(self._show_warning)
+        preferences.notice_changed.connect(self._show_warning)
         self.close_button = make_button("Close", self.close)
         self._lay_out()
         style().changed.connect(self._draw)
@@ -534,7 +535,7 @@ class SettingsDialog(QDialog):
     def _show_warning(self, text: str) -> None:
         self.notice.say(text, "warning")
         self.reset.setVisible(self._preferences.is_unreadable)
-        self.notice.show()
+        self.notice.setVisible(bool(text))
 
     def _reset(self) -> None:
         self.notice.hide()

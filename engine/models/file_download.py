@@ -19,7 +19,6 @@ import json
 import os
 import re
 import shutil
-import sys
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
@@ -32,6 +31,7 @@ from engine.errors import Fix
 from engine.formatting import format_bytes, format_duration
 from engine.models.protocol import ModelError, ModelErrorKind
 from engine.models.providers import Origin, origin_of
+from engine.safe_file_io import try_lock
 
 if TYPE_CHECKING:
     import ssl
@@ -60,8 +60,6 @@ _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _GGUF_MAGIC: Final = b"GGUF"
 _TEMPORARY_STATUSES: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 _DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
-_LOCKED_BYTE: Final = 1 << 30
-"""Where Windows locks the state file: locked bytes cannot be read by others."""
 
 ResultT = TypeVar("ResultT")
 
@@ -239,7 +237,7 @@ def lock_download(target: Path) -> Generator[IO[bytes]]:
     """
     state_file = _state_file(target)
     with state_file.open("a+b") as stream:
-        if not _try_lock(stream):
+        if not try_lock(stream.fileno()):
             message = f"{target.name} is being downloaded already."
             raise ModelError(ModelErrorKind.UNAVAILABLE, message, "Wait until that has finished.")
         try:
@@ -410,22 +408,6 @@ def _part(target: Path) -> Path:
 
 def _state_file(target: Path) -> Path:
     return target.with_name(f"{target.name}.part.json")
-
-
-def _try_lock(stream: IO[bytes]) -> bool:
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            stream.seek(_LOCKED_BYTE)
-            msvcrt.locking(stream.fileno(), msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
-        return False
-    return True
 
 
 class _TemporaryError(Exception):

@@ -16,7 +16,7 @@ from typing import Any, Final
 from engine.document.model import Workflow
 from engine.formatting import format_json
 from engine.runner.capabilities import fingerprint
-from engine.safe_file_io import read_text_file, replace_file
+from engine.safe_file_io import hold_lock, read_text_file, replace_file
 
 VARIABLE: Final = "LOOPWRIGHT_APPROVED"
 FILE_NAME: Final = "approved.json"
@@ -49,19 +49,23 @@ def is_fully_trusted(workflow: Workflow, path: Path | None = None) -> bool:
 def approve(workflow: Workflow, path: Path | None = None, *, fully: bool = False) -> bool:
     """Store that the user approves a document, and with `fully` also what it produces during a run.
 
+    Waits for other processes that do so at the same time.
+
     Returns:
         Whether it could be stored.
     """
     file, mark = path or approvals_path(), fingerprint(workflow)
-    known = _read(file)
     lists = (_APPROVED, _FULLY) if fully else (_APPROVED,)
+    known = _read(file)
     if all(mark in known[name] for name in lists):
         return True
-    for name in lists:
-        known[name] = [*(one for one in known[name] if one != mark), mark][-_MAX_APPROVALS:]
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(file, (format_json({"version": 1, **known}, ascii_only=True) + "\n").encode())
+        with hold_lock(file):
+            known = _read(file)
+            for name in lists:
+                known[name] = [*(one for one in known[name] if one != mark), mark][-_MAX_APPROVALS:]
+            replace_file(file, (format_json({"version": 1, **known}, ascii_only=True) + "\n").encode())
     except (OSError, ValueError):
         return False
     return True

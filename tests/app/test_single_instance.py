@@ -18,6 +18,7 @@ from pytestqt.qtbot import QtBot
 
 from app import single_instance
 from app.single_instance import ACTIVATION_VARIABLE, InstanceServer, hand_over, socket_path
+from engine import settings
 from engine.store import PATH_VARIABLE
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="The tests connect to sockets in the file system.")
@@ -264,13 +265,14 @@ def test_folder_that_others_may_use_is_not_used(runtime: dict[str, str], tmp_pat
     assert InstanceServer(None).listen(), "such a start opens a window of its own"
 
 
-def test_other_history_user_folder_or_screen_is_another_program(
+def test_other_history_settings_user_folder_or_screen_is_another_program(
     runtime: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paths = [
         socket_path(None, runtime),
         socket_path(tmp_path / "other.sqlite3", runtime),
         socket_path(None, {**runtime, "DISPLAY": ":2"}),
+        socket_path(None, {**runtime, settings.PATH_VARIABLE: str(tmp_path / "settings.json")}),
     ]
     with_history = {**runtime, PATH_VARIABLE: str(tmp_path / "third.sqlite3")}
     paths.append(socket_path(None, with_history))

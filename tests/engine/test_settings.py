@@ -21,6 +21,7 @@ from engine.settings import (
     SETTINGS,
     CustomServer,
     InvalidSetting,
+    SettingsBusyError,
     SettingsError,
     Source,
     UserSettings,
@@ -308,6 +309,17 @@ def test_processes_that_write_at_once_lose_nothing(path: Path) -> None:
     assert {file.name for file in path.parent.iterdir()} == {"settings.json", ".settings.json.lock"}
 
 
+def test_reset_never_replaces_an_earlier_backup(path: Path) -> None:
+    path.parent.mkdir()
+    backups = []
+    for content in ("{1", "{2", "{3"):
+        path.write_text(content)
+        backups.append(reset_settings(path))
+    names = ("settings.broken.json", "settings.broken-2.json", "settings.broken-3.json")
+    assert backups == [path.with_name(name) for name in names]
+    assert [path.with_name(name).read_text() for name in names] == ["{1", "{2", "{3"]
+
+
 _HOLDS_THE_LOCK = """
 import sys
 from pathlib import Path
@@ -318,18 +330,18 @@ with hold_lock(Path(sys.argv[1])):
 """
 
 
-def test_lock_of_another_process_is_waited_for_and_ends_with_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.safe_file_io.LOCK_TIMEOUT_S", 0.05)
+def test_lock_of_another_process_is_waited_for_and_ends_with_it(path: Path) -> None:
     path.parent.mkdir()
     command = [sys.executable, "-c", _HOLDS_THE_LOCK, str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(SettingsError, match="another program"):
-            change_settings(path, {"theme": "dark"})
+        with pytest.raises(SettingsBusyError):
+            change_settings(path, {"theme": "dark"}, lock_timeout_s=0.05)
+        with pytest.raises(SettingsBusyError):
+            reset_settings(path, lock_timeout_s=0)
         holder.send_signal(signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
         holder.wait(timeout=30)
-    monkeypatch.undo()
     change_settings(path, {"theme": "dark"})
     with hold_lock(path):
         assert load_settings(UserSettings, path, {}).values.theme == "dark"

@@ -20,6 +20,7 @@ from app.settings.preferences import (
     follow_settings_file,
 )
 from engine.nodes.node_registry import builtin_registry
+from engine.safe_file_io import hold_lock
 from engine.settings import CustomServer, change_settings
 from tests.engine.semantics.documents import around, llm
 
@@ -215,6 +216,42 @@ def test_changes_of_another_program_are_followed(path: Path, qtbot: QtBot) -> No
         path.write_text('{"theme": "dark"}')  # in place, as some editors do
         qtbot.waitUntil(lambda: preferences.theme == "dark")
     assert preferences.text_scale == 1.0
+
+
+def test_file_that_breaks_while_the_window_is_open_is_reported_until_it_is_corrected(path: Path, qtbot: QtBot) -> None:
+    change_settings(path, {"theme": "dark"})
+    preferences = Preferences(path)
+    follow_settings_file(preferences)
+
+    with qtbot.waitSignal(preferences.notice_changed) as reported:
+        path.write_text('{"theme": ')
+    assert str(path) in reported.args[0]
+    assert (preferences.theme, preferences.is_unreadable) == ("dark", True)
+
+    with qtbot.waitSignal(preferences.notice_changed) as reported:
+        path.write_text('{"theme": "light", "text_scale": 9}')
+    assert "Text size" in reported.args[0]
+
+    with qtbot.waitSignal(preferences.notice_changed) as reported:
+        path.write_text('{"theme": "light"}')
+    assert reported.args == [""]
+    assert (preferences.theme, preferences.is_unreadable) == ("light", False)
+
+
+def test_file_that_another_program_changes_is_saved_later_and_never_waited_for(path: Path, qtbot: QtBot) -> None:
+    path.parent.mkdir(parents=True)
+    preferences = Preferences(path)
+    preferences._timer.setInterval(0)
+    preferences.set(theme="dark")
+
+    with hold_lock(path):
+        with qtbot.waitSignal(preferences.save_failed) as reported:
+            preferences.save()
+            assert not path.exists()
+        assert str(path) in reported.args[0]
+    qtbot.waitUntil(path.exists)
+
+    assert Preferences(path).theme == "dark"
 
 
 def test_unsaved_change_survives_the_change_of_another_program(path: Path) -> None:

@@ -240,6 +240,14 @@ def test_damaged_file_is_reported_above_the_pages(engine_thread: EngineThread, t
     assert json.loads(path.read_text())["theme"] == "light"
     assert not preferences.is_unreadable
 
+    path.write_text("{")
+    preferences.load()
+    assert dialog.notice.isVisible()
+    assert dialog.reset.isVisible()
+    path.write_text("{}")
+    preferences.load()
+    assert not dialog.notice.isVisible()
+
 
 def test_settings_from_the_environment_are_shown_and_cannot_be_changed(
     engine_thread: EngineThread, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot

@@ -799,7 +799,11 @@ def test_failed_save_of_a_background_document_is_reported(
 def test_unreadable_settings_are_reported(make_window: MakeWindow, preferences: Preferences) -> None:
     preferences.notice = "The settings are damaged."
 
-    assert make_window().status_bar.refusal.full_text == "The settings are damaged."
+    workbench = make_window()
+    assert workbench.status_bar.refusal.full_text == "The settings are damaged."
+    preferences.notice_changed.emit("They are damaged again.")
+    preferences.notice_changed.emit("")
+    assert workbench.status_bar.refusal.full_text == "They are damaged again."
 
 
 def test_status_bar_message_disappears(workbench: Workbench, qtbot: QtBot) -> None:

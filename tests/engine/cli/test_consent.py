@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from engine import loads
 from engine.cli.exit_codes import ExitCode
+from engine.store.consent import approve, is_approved
 from tests.engine.cli.kit import Program, document, drafts, refine, write
 from tests.engine.cli.test_process import on_terminal, read_terminal
 
@@ -151,6 +155,13 @@ def test_damaged_consent_file_approves_nothing_and_is_replaced(
     assert program("run", file).code == ExitCode.REFUSED
     assert program("run", file, "--allow").code == 0
     assert program("run", file).code == 0
+
+
+def test_approvals_at_the_same_moment_are_all_stored(nothing_approved: Path):
+    workflows = [loads(json.dumps(searching(str(number)))) for number in range(40)]
+    with ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(approve, workflows))
+    assert all(map(is_approved, workflows))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs terminals")
