@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from engine.models.protocol import Usage
 from engine.run_state.reducer import apply
+from engine.run_state.result import run_outputs
 from engine.run_state.state import LoopExecution, NodeExecution, NodeState, RunState, RunStatus
 
 if TYPE_CHECKING:
@@ -129,8 +130,10 @@ class RunViewModel:
 
     @property
     def outputs(self) -> Mapping[str, Value]:
-        """Named results."""
-        return self._figures.outputs
+        """Named results; of a partial run without any, the outputs of its node."""
+        if self.prefix or self.structure is None:
+            return self._figures.outputs
+        return run_outputs(self.state, self.structure)
 
     @property
     def usage(self) -> Usage:

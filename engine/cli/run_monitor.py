@@ -50,7 +50,9 @@ from engine.formatting import (
 from engine.nodes.context import Answer
 from engine.nodes.spec import ITERATOR, PAIR_BY_START
 from engine.plan.part import part_of
+from engine.plan.structure import analyse
 from engine.run_state.reducer import apply
+from engine.run_state.result import main_outputs, part_outputs
 from engine.run_state.state import (
     SETTLE_S,
     LoopExecution,
@@ -171,9 +173,10 @@ async def monitor(
                 # No effect on a run that has ended; a run that nobody can see any more is cancelled.
                 run.cancel()
                 result = await run.result()
-        target = state.nodes.get(state.part.node) if state.part is not None else None
-        outputs = dict(target.outputs) if target is not None else dict[str, Value]()
-        return MonitoredRun(result, state.is_stored, state.questions, interrupts.code, state.part, outputs)
+        monitored = MonitoredRun(result, state.is_stored, state.questions, interrupts.code, state.part)
+        if state.part is None:
+            return monitored
+        return replace(monitored, part_outputs=part_outputs(state, analyse(run.workflow, options.registry)))
     finally:
         await models.close()
 
@@ -331,7 +334,7 @@ def report(monitored: MonitoredRun, output: OutputFormat, *, is_stored: bool = T
 
 
 def _write_result(screen: Screen, result: RunResult, part_outputs: Mapping[str, Value]) -> None:
-    for name, value in (result.outputs or part_outputs).items():
+    for name, value in (result.outputs or main_outputs(part_outputs)).items():
         screen.line()
         screen.line(f"{name}:", style="bold")
         screen.line(format_value(value))

@@ -88,6 +88,13 @@ class _RunReader:
 
         return workflow_or_empty(self.store.document(self.summary.run_id))
 
+    def part_outputs(self, state: RunState) -> dict[str, Value]:
+        """The outputs of the node of a partial run, by port."""
+        from engine.run_state.result import part_outputs
+        from engine.store.run_sections import structure_or_empty
+
+        return dict(part_outputs(state, structure_or_empty(self.store.document(self.summary.run_id))))
+
     def level(self, name: str) -> RunState:
         from engine.store.run_sections import level_state
 
@@ -127,6 +134,8 @@ class _RunReader:
 
 
 def _write_run(screen: Screen, reader: _RunReader) -> None:
+    from engine.run_state.result import main_outputs
+
     run, state, workflow = reader.summary, reader.level(""), reader.workflow()
     screen.line(
         f"{run.workflow or 'Workflow'}: {run.run_id}, {run.status}{', pinned' if run.pinned else ''}", style="bold"
@@ -148,7 +157,7 @@ def _write_run(screen: Screen, reader: _RunReader) -> None:
         screen.line(f"Input {name}: {one_line(to_text(value), _PREVIEW_CHARACTERS)}")
     for path in state.loops:
         _write_loop(screen, reader, state, path, workflow)
-    for name, value in state.outputs.items():
+    for name, value in (state.outputs or main_outputs(reader.part_outputs(state))).items():
         _write_value(screen, name, value)
     if state.warnings.all:
         screen.line()
@@ -299,8 +308,11 @@ def _run_json(reader: _RunReader) -> dict[str, Any]:
         path: {"why": reader.exit_explanation(state, path, workflow), "total": loop.cap, **loop_result(loop).to_json()}
         for path, loop in state.loops.items()
     }
+    summary = summary_json(reader.summary)
+    if state.part is not None:
+        summary["part"]["outputs"] = reader.part_outputs(state)
     return {
-        **summary_json(reader.summary),
+        **summary,
         "inputs": dict(state.inputs),
         "outputs": state.outputs,
         "warnings": list(state.warnings.all),

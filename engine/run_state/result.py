@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from engine.errors import EngineError
 from engine.events import (
@@ -23,8 +24,12 @@ from engine.events import (
     RunStarted,
 )
 from engine.models.protocol import Usage
+from engine.nodes.spec import ITERATOR
 from engine.run_state.state import LoopExecution, RunState
 from engine.values import Value
+
+if TYPE_CHECKING:
+    from engine.plan.structure import Structure
 
 Status = Literal["running", "completed", "failed", "cancelled"]
 
@@ -167,6 +172,37 @@ def result_of(state: RunState) -> RunResult:
         state.duration_s or 0.0,
         state.warnings.all,
     )
+
+
+def part_outputs(state: RunState, structure: Structure) -> Mapping[str, Value]:
+    """The outputs, by port, of the node that a partial run is about; empty for other runs.
+
+    A node in a loop stands for the loop.
+
+    Args:
+        state: The state with the nodes of the outermost level.
+        structure: The workflow as it ran.
+    """
+    if state.part is None:
+        return {}
+    from engine.plan.dependencies import outermost  # slow, and few runs need it
+
+    node = outermost(structure, state.part.node)
+    body = structure.bodies.get(node)
+    if body is not None and body.kind is ITERATOR:
+        node = body.exit
+    ran = state.nodes.get(node)
+    return ran.outputs if ran is not None else {}
+
+
+def main_outputs(outputs: Mapping[str, Value]) -> Mapping[str, Value]:
+    """The outputs of a node that people look at first: the port `output` alone if it has one."""
+    return {"output": outputs["output"]} if "output" in outputs else outputs
+
+
+def run_outputs(state: RunState, structure: Structure) -> Mapping[str, Value]:
+    """The named results of a run; of a partial run without any, the main outputs of its node."""
+    return state.outputs or main_outputs(part_outputs(state, structure))
 
 
 def loop_result(loop: LoopExecution) -> LoopResult:

@@ -15,9 +15,10 @@ from engine.document.model import Workflow
 from engine.events import LoopIterationCompleted
 from engine.formatting import format_count, format_duration, format_money, format_percent, format_score, format_tokens
 from engine.plan.structure import node_at
+from engine.run_state.result import run_outputs
 from engine.run_state.state import NodeExecution, RunState
 from engine.store.exit_explanation import describe_conditions, explain_exit, loop_config
-from engine.store.run_sections import display_text, workflow_or_empty
+from engine.store.run_sections import display_text, structure_or_empty, workflow_or_empty
 from engine.store.store_protocol import RunSummary, level_of
 from engine.values import Value
 
@@ -45,9 +46,10 @@ def run_to_markdown(summary: RunSummary, document: str, state: RunState) -> Iter
         yield from page.loop(path, 2)
     for node in page.nodes.get("", ()):
         yield from _reasoning(node)
-    if state.outputs:
+    outputs = run_outputs(state, structure_or_empty(document))
+    if outputs:
         yield "\n## Results\n"
-    for name, value in state.outputs.items():
+    for name, value in outputs.items():
         yield from _named(name, value)
     if state.warnings.all:
         yield "\n## Warnings\n\n"

@@ -27,13 +27,16 @@ from engine.events import (
     RunCompleted,
     RunFailed,
     RunResumed,
+    RunStarted,
     parse_place,
     with_loop_starts,
 )
 from engine.formatting import format_value
 from engine.nodes.node_registry import Registry, builtin_registry
 from engine.nodes.spec import ModelCall
+from engine.plan.structure import Structure, analyse
 from engine.run_state.reducer import end_open_nodes, reduce_events
+from engine.run_state.result import run_outputs
 from engine.run_state.state import NodeExecution, NodeState, RunState, RunStatus, iteration_at
 from engine.store.store_protocol import OPEN, RunSummary, Store, StoreError, level_of
 from engine.values import Value
@@ -61,6 +64,11 @@ def workflow_or_empty(document: str) -> Workflow:
         return loads(document)
     except EngineError:
         return Workflow()
+
+
+def structure_or_empty(document: str) -> Structure:
+    """Analyze the document of a run; empty if it is invalid."""
+    return analyse(workflow_or_empty(document), builtin_registry())
 
 
 def display_text(value: Value) -> str:
@@ -192,7 +200,10 @@ def outputs_text(outputs: Mapping[str, Value]) -> str:
 def _of_run(store: Store, run_id: str, part: Section) -> str:
     if part is not Section.RESULT:
         raise StoreError(f"A whole run has no {part}.", "Name an iteration (loop[2]) or a node (loop[2].draft) of it.")
-    return outputs_text(state_of(store, run_id, "", _RUN_ENDS).outputs)
+    state = state_of(store, run_id, "", (RunStarted, *_RUN_ENDS))
+    if state.outputs or state.part is None:
+        return outputs_text(state.outputs)
+    return outputs_text(run_outputs(state_of(store, run_id, ""), structure_or_empty(store.document(run_id))))
 
 
 def _of_iteration(store: Store, run_id: str, place: Place, part: Section) -> str:

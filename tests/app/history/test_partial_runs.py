@@ -84,6 +84,7 @@ def test_run_up_to_here_runs_what_the_node_needs(workbench: Workbench, tmp_path:
     run(workbench, document, Qt.Key.Key_F7, "plan", qtbot)
     assert states(document) == {"text": DONE, "plan": DONE}
     assert card(document, "draft").state is None
+    assert document.session.shown.view_model.outputs == {"output": "words"}  # in the summary, and to compare
     assert workbench.status_bar.state.full_text.startswith("Done · up to plan")
     run(workbench, document, Qt.Key.Key_F7, "draft", qtbot)
     assert states(document) == {"text": CACHED, "plan": CACHED, "draft": DONE}

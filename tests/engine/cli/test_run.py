@@ -406,6 +406,28 @@ def test_a_part_of_a_workflow_runs_with_values_of_the_last_run(program: Program,
     assert [line for line in shown if line.startswith("Partial run from draft: ")]
 
 
+def test_the_output_of_a_part_is_shown_exported_and_compared(program: Program, tmp_path: Path):
+    run = ("run", chain(tmp_path), "--model", echo_model(tmp_path), "--store", tmp_path / "history")
+    plan = program(*run, "-i", "task=x", "--until", "plan", "--json").json["run_id"]
+    draft = program(*run, "--only", "draft", "--json").json["run_id"]
+    stored = ("--store", tmp_path / "history")
+    assert "\noutput:\nThe draft.\n" in program("runs", "show", draft, *stored).out
+    assert program("runs", "show", draft, "--json", *stored).json["part"]["outputs"]["output"] == "The draft."
+    page = program("runs", "export", draft, "--to", "markdown", *stored).out
+    assert "## Results\n\n### output\n\n```text\nThe draft.\n```" in page
+    assert "{+draft+}" in program("runs", "diff", plan, draft, *stored).out
+
+
+@pytest.mark.parametrize("node", ["loop", "draft", "exit"])
+def test_a_node_of_a_loop_has_the_output_of_the_loop(program: Program, tmp_path: Path, node: str):
+    script = write(tmp_path, drafts("One.", "Two.", "Three."), "script.json")
+    run = ("run", write(tmp_path, refine(2)), "-m", f"scripted:{script}", "--store", tmp_path / "history")
+    ended = program(*run, "-i", "task=x", "--until", node, "--json")
+    assert (ended.json["outputs"], ended.json["part"]["outputs"]["output"]) == ({}, "Two.")
+    shown = program("runs", "show", ended.json["run_id"], "--store", tmp_path / "history").out
+    assert shown.endswith("output:\nTwo.\n")
+
+
 def test_missing_values_are_refused_with_the_way_to_get_them(program: Program, tmp_path: Path):
     run = ("run", chain(tmp_path), "--model", echo_model(tmp_path), "--store", tmp_path / "history")
     ended = program(*run, "-i", "task=x", "--only", "draft")
