@@ -24,15 +24,13 @@ from app.settings.key_dialog import KeyDialog
 from app.settings.preferences import Preferences
 from app.worker import Worker
 from engine.document.problems import Problem, Severity
-from engine.errors import Fix
+from engine.errors import EngineError, Fix
 from engine.models.keys import Keys, missing_key
-from engine.models.model_hub import missing_file
-from engine.models.protocol import GGUF_PREFIX, is_gguf_path
 from engine.models.providers import PROVIDERS
 from engine.plan.compiler import models_called
+from engine.plan.model_files import is_named_file, missing_file_problem
 
 MISSING_KEY: Final = "missing-key"
-MISSING_FILE: Final = "missing-model-file"
 _CHANGES: Final = {"default_model", "servers", "providers_with_key", "model_files"}
 _Role = QMessageBox.ButtonRole
 
@@ -161,7 +159,7 @@ class KeyController(QObject):
         used: list[UsedModel] = []
         for node, choice in models_called(structure, workflow.nodes_by_id):
             name = choice.name or default
-            if _may_need_key(name) or _is_named_file(name):
+            if _may_need_key(name) or is_named_file(name):  # opening a document looks at no path that it names
                 field = structure.resolution.nodes[node].spec.model_field
                 used.append((node, field, name, choice.api_base or addresses.get(name)))
         return tuple(dict.fromkeys(used))
@@ -172,21 +170,21 @@ def _may_need_key(name: str) -> bool:
     return provider is not None and not provider.local
 
 
-def _is_named_file(name: str) -> bool:
-    """Whether a model is a file in the user's own folders. Opening a document looks at no path that it names."""
-    return name.startswith(GGUF_PREFIX) and not is_gguf_path(name)
-
-
 def _setup_problems(used: Iterable[UsedModel], keys: Keys) -> list[Problem]:
     """Return a problem for each node whose model has no key or file. Accesses the keyring, which may be slow."""
     found: list[Problem] = []
     for node, field, name, address in used:
-        if _is_named_file(name):
-            code, error = MISSING_FILE, missing_file(name)
-            remedy = "" if error is None else error.remedy
+        if is_named_file(name):
+            problem = missing_file_problem(name, node, field)
         else:
-            code, error = MISSING_KEY, missing_key(name, address, keys, os.environ)
-            remedy = "Add a key, or choose another model."
-        if error is not None:
-            found.append(Problem(code, error.message, remedy, Severity.WARNING, node, field=field, fix=error.fix))
+            problem = _missing_key_problem(missing_key(name, address, keys, os.environ), node, field)
+        if problem is not None:
+            found.append(problem)
     return found
+
+
+def _missing_key_problem(error: EngineError | None, node: str, field: str) -> Problem | None:
+    if error is None:
+        return None
+    remedy = "Add a key, or choose another model."
+    return Problem(MISSING_KEY, error.message, remedy, Severity.WARNING, node, field=field, fix=error.fix)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from rich.progress import Progress, TaskID
 
-    from engine import Batch, BatchResult
+    from engine import Batch, BatchResult, RunOptions, Workflow
     from engine.batch.rows import BatchRow, BatchSummary, RowResult
 
 _MAX_FAILURES = 10
@@ -122,6 +122,7 @@ def batch_command(
     flags = replace(flags, model=model, budget_usd=row_budget_usd, budget_tokens=budget_tokens)
     options = replace(flags.options(source.workflow), source=source.stored_path)
     check_document(source.workflow, file, options)
+    _check_model_files(source.workflow, options)
     try:
         if str(table) == STANDARD_INPUT:
             content = read_piped_table(read_standard_input(MAX_BYTES), sheet=sheet, encoding=encoding)
@@ -157,6 +158,20 @@ def batch_command(
         if opened is not None:
             opened.close()
     return view.finish(result, out, as_json=as_json, stopped_code=stopped_code if batch.is_stopped else None)
+
+
+def _check_model_files(workflow: Workflow, options: RunOptions) -> None:
+    """Refuse a batch of which each row would fail for the same reason.
+
+    Raises:
+        EngineError: A model is a file that is missing on this machine.
+    """
+    from engine.plan.model_files import missing_model_files
+    from engine.plan.structure import analyse
+
+    problem = next(missing_model_files(analyse(workflow), options.default_model or "", options.model), None)
+    if problem is not None:
+        raise EngineError(f"{problem.place}: {problem.message}", problem.remedy, fix=problem.fix)
 
 
 async def _watched(batch: Batch, view: BatchView) -> tuple[BatchResult, int]:

@@ -47,14 +47,16 @@ def validate_command(
 ) -> int:
     """Validate workflow files and list their problems.
 
-    Nothing runs. The exit code is 2 if a file has errors; warnings do not count.
+    Nothing runs. Models whose file is missing on this machine are warnings. The exit code is 2 if a file has errors;
+    warnings do not count.
 
     Example: loopwright validate my.loop.json other.loop.json
     """
     from engine.document.problems import has_errors
 
-    cap = max_iterations_cap or settings_for_run().max_iterations_cap
-    found = {name: _problems(name, cap) for name in files}
+    settings = settings_for_run()
+    cap = max_iterations_cap or settings.max_iterations_cap
+    found = {name: _problems(name, cap, settings.model) for name in files}
     if as_json:
         listed = [
             {"file": name, "problems": [problem.to_json() for problem in problems]} for name, problems in found.items()
@@ -68,14 +70,18 @@ def validate_command(
     return ExitCode.REFUSED if any(map(has_errors, found.values())) else ExitCode.DONE
 
 
-def _problems(name: str, max_iterations_cap: int) -> list[Problem]:
+def _problems(name: str, max_iterations_cap: int, default_model: str) -> list[Problem]:
     """The problems of a file, which may be that it cannot be opened."""
-    from engine import validate
     from engine.cli.arguments import open_source
     from engine.document.problems import DocumentError, Problem
+    from engine.plan.model_files import missing_model_files
+    from engine.plan.structure import analyse
+    from engine.plan.validation import validate_structure
 
     try:
-        return validate(open_source(name).workflow, max_iterations_cap=max_iterations_cap)
+        structure = analyse(open_source(name).workflow)
+        problems = validate_structure(structure, max_iterations_cap=max_iterations_cap)
+        return [*problems, *missing_model_files(structure, default_model)]
     except DocumentError as error:
         return list(error.problems) or [Problem("cannot-open", error.message, error.remedy)]
 

@@ -86,3 +86,44 @@ def test_document_that_names_a_path_needs_approval_and_one_with_a_name_does_not(
 
     by_name = write(tmp_path, {**refine(1), "settings": {"model": "gguf:none"}}, "other.loop.json")
     assert program("run", by_name).code == 1
+
+
+def problems(program: Program, file: Path) -> list[tuple[str, str, str]]:
+    listed = program("validate", file, "--json").json["files"][0]["problems"]
+    return [(problem["severity"], problem["code"], problem["fix"]) for problem in listed]
+
+
+def test_validate_warns_of_a_missing_file_but_looks_at_no_path(
+    program: Program, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_name = write(tmp_path, {**refine(1), "settings": {"model": "gguf:tiny"}})
+    by_path = write(tmp_path, {**refine(1), "settings": {"model": "gguf:/no/file.gguf"}}, "other.loop.json")
+    by_default = write(tmp_path, refine(1), "default.loop.json")
+    missing = ("warning", "missing-model-file", "choose_model")
+
+    found = problems(program, by_name)
+    assert found
+    assert set(found) == {missing}
+    assert problems(program, by_path) == []
+    monkeypatch.setenv("LOOPWRIGHT_MODEL", "gguf:/no/file.gguf")  # the user's own
+    assert set(problems(program, by_default)) == {missing}
+    write_header(folder / "Tiny.gguf", language_model())
+    assert problems(program, by_name) == []
+
+
+@pytest.mark.parametrize("name", ["gguf:none", "gguf:/no/such/file.gguf"])
+def test_batch_with_a_missing_file_starts_no_row(program: Program, tmp_path: Path, name: str) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("task\none\ntwo\n")
+
+    ended = program("batch", write(tmp_path, refine(1)), table, "-m", name)
+
+    assert ended.code == 2
+    assert "loopwright models" in ended.err
+    assert program("runs", "--json").json["runs"] == []
+
+
+def test_batch_uses_the_fallback_of_a_missing_file(program: Program, tmp_path: Path) -> None:
+    workflow = refine(1)
+    workflow["nodes"][2]["config"] |= {"model": "gguf:none", "fallback_models": ["embedded:smollm2-135m"]}
+    assert problems(program, write(tmp_path, workflow)) == []
