@@ -122,9 +122,11 @@ def read_piped_table(content: bytes, *, sheet: str | None = None, encoding: str 
     Raises:
         TableError: The content is not a table.
     """
+    if not content.strip():
+        raise TableError("Standard input is empty.", "Pipe a table to it, with column names in the first row.")
     is_lines = decode_text(content[:200], errors="replace").lstrip().startswith("{")
-    path = Path("standard input.jsonl" if is_lines else "standard input.csv")
-    return _with_rows(parse_table(content, path, sheet=sheet, encoding=encoding))
+    path = Path("table.jsonl" if is_lines else "table.csv")
+    return _with_rows(parse_table(content, path, "standard input", sheet=sheet, encoding=encoding))
 
 
 def read_pasted_table(text: str) -> Table:
@@ -147,19 +149,22 @@ def _with_rows(table: Table) -> Table:
     raise TableError(f"{table.name}: The table has no rows.", TABLE_REMEDY)
 
 
-def parse_table(content: bytes, path: Path, *, sheet: str | None = None, encoding: str | None = None) -> Table:
+def parse_table(
+    content: bytes, path: Path, name: str = "", *, sheet: str | None = None, encoding: str | None = None
+) -> Table:
     """Parse the content of a table file, which may have no rows.
 
     Args:
         content: The content.
         path: The file; its suffix selects the format.
+        name: Its name for messages; empty for that of the file.
         sheet: The sheet of a workbook; None for the first one with rows.
         encoding: The encoding of a text file; None to detect it.
 
     Raises:
         TableError: The content is not a table.
     """
-    name = shown(path.name)
+    name = name or shown(path.name)
     if is_workbook(path, content):
         return read_workbook(content, name, sheet)
     if sheet is not None:

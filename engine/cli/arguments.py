@@ -54,7 +54,7 @@ def read_standard_input(max_bytes: int) -> bytes:
             "Pipe a file to the command, such as `loopwright run - < my.loop.json`.",
         )
     if stream in _consumed:
-        raise EngineError("Standard input is used for two arguments.", 'Use "-" for one, and a file for the other.')
+        raise used_twice()
     _consumed.add(stream)
     try:
         content = stream.buffer.read(max_bytes + 1)
@@ -63,6 +63,11 @@ def read_standard_input(max_bytes: int) -> bytes:
     if len(content) > max_bytes:
         raise EngineError(f"Standard input has more than {max_bytes // 1_000_000:,} MB.", "Split it, or use a file.")
     return content
+
+
+def used_twice() -> EngineError:
+    """Return the error of two arguments that are standard input."""
+    return EngineError("Standard input is used for two arguments.", 'Use "-" for one, and a file for the other.')
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,11 +113,13 @@ def batch_command(
     from engine.batch.read_table import read_piped_table
     from engine.batch.table import MAX_BYTES
     from engine.batch.text_encoding import EncodingError
-    from engine.cli.arguments import STANDARD_INPUT, open_source, read_standard_input
+    from engine.cli.arguments import STANDARD_INPUT, open_source, read_standard_input, used_twice
     from engine.cli.run_command import check_document, open_history
     from engine.cli.run_monitor import pin_notice
     from engine.runner.event_loop import run_in_new_loop
 
+    if file == str(table) == STANDARD_INPUT:  # else the table would be read as the workflow
+        raise used_twice()
     source = open_source(file)
     flags = replace(flags, model=model, budget_usd=row_budget_usd, budget_tokens=budget_tokens)
     options = replace(flags.options(source.workflow), source=source.stored_path)

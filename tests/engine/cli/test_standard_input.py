@@ -143,6 +143,27 @@ def test_standard_input_is_used_once(program: Program, pipe: Any) -> None:
     assert "for two arguments" in ended.err
 
 
+def test_batch_cannot_read_workflow_and_table_from_standard_input(program: Program, pipe: Any) -> None:
+    pipe("value\none\n")
+
+    ended = program("batch", "-", "-")
+
+    assert ended.code == 2
+    assert "for two arguments" in ended.err
+
+
+@pytest.mark.parametrize(("table", "reason"), [("", "Standard input is empty"), ("value\n", "standard input: ")])
+def test_batch_names_a_piped_table_without_rows(
+    program: Program, pipe: Any, tmp_path: Path, table: str, reason: str
+) -> None:
+    pipe(table)
+
+    ended = program("batch", write(tmp_path, echo()), "-")
+
+    assert ended.code == 2
+    assert ended.err.startswith(reason)
+
+
 def test_too_large_and_invalid_content_is_refused(
     program: Program, pipe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
