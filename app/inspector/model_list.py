@@ -39,12 +39,14 @@ class ModelChoice:
         label: Its name for people; empty for `name`.
         hint: Its price, in short; may be empty.
         help: What else to know about it; may be empty.
+        keywords: What else the filter finds it by; may be empty.
     """
 
     name: str
     label: str = ""
     hint: str = ""
     help: str = ""
+    keywords: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +195,7 @@ class ModelList(QDialog):
         chosen = current.data(Qt.ItemDataRole.UserRole) if current is not None else None
         self.list.clear()
         for group in self._source.groups():
-            models = [one for one in group.models if matches_model(typed, one.name, one.label, group.title)]
+            models = [one for one in group.models if _matches(typed, one, group)]
             if group.title and (models or (group.note and not typed)):
                 self._add_heading(group.title)
             for model in models:
@@ -256,6 +258,10 @@ class ModelList(QDialog):
     def _set_up(self) -> None:
         self.close()
         self._source.setup_requested.emit()
+
+
+def _matches(typed: str, model: ModelChoice, group: ModelGroup) -> bool:
+    return matches_model(typed, model.name, model.label, model.keywords, group.title)
 
 
 def _beside(field: QRect, width: int, height: int, screen: QRect) -> QRect:

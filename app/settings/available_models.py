@@ -109,6 +109,7 @@ class AvailableModels(ModelSource):
                 model_label(model.name),
                 "free" if model.available else "unusable",
                 "\n".join(filter(None, (model.title, model.how_to_get or model.note, model.figures))),
+                f"{model.title} {model.note}",
             )
             for model in found
         )

@@ -115,6 +115,16 @@ def test_filter_finds_words_of_names_and_groups(open_field: OpenField) -> None:
     assert combo.list.isVisible(), "there is nothing to choose"
 
 
+def test_filter_finds_a_model_by_its_keywords(open_field: OpenField) -> None:
+    named = ModelChoice("gguf:a", help="Made in 2024", keywords="LM Studio (GGUF file) SmolLM2")
+    combo = open_field(Source(ModelGroup("Files", (named, ModelChoice("gguf:b")))))
+    combo.showPopup()
+    QTest.keyClicks(combo.list.filter, "smollm2 lm studio")
+    assert rows(combo.list) == ["Files", "gguf:a"]
+    combo.list.filter.setText("2024")
+    assert "gguf:a" not in rows(combo.list)
+
+
 def test_escape_closes_the_list_and_the_field_keeps_its_text(open_field: OpenField, qtbot: QtBot) -> None:
     combo = open_field(Source(OWN))
     combo.line.setText("a/b")

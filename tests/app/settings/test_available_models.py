@@ -109,6 +109,8 @@ def test_model_files_are_offered_and_remembered(
     assert titles(models) == ["Built in", "Model files on this computer"]
     broken, tiny = models.groups()[1].models
     assert (tiny.name, tiny.label, tiny.hint) == ("gguf:tiny-chat", "tiny-chat", "free")
+    assert "Downloaded" in tiny.keywords
+    assert "Tiny Chat" in tiny.keywords
     assert "Tiny Chat, 1B, Q4_K_M" in tiny.help
     assert "2,048 tokens" in tiny.help
     assert (broken.name, broken.hint) == ("gguf:broken", "unusable")
