@@ -289,6 +289,7 @@ def get_model(
 def _download(name: str) -> tuple[ModelFile, Path]:
     from engine.models.keys import Keys
     from engine.models.model_hub import downloaded_model, find_model_file, get_model_file
+    from engine.models.protocol import EMBEDDED_MODEL
     from engine.runner.event_loop import run_in_background_loop
 
     if (model := downloaded_model(name)) is not None:
@@ -299,7 +300,9 @@ def _download(name: str) -> tuple[ModelFile, Path]:
         try:
             return model, run_in_background_loop(get_model_file(model, on_progress))
         except KeyboardInterrupt:
-            err().line("The download is paused. The same command resumes it.")
+            is_demo = model.model == EMBEDDED_MODEL
+            end = "canceled. The same command starts it again." if is_demo else "paused. The same command resumes it."
+            err().line(f"The download is {end}")
             raise
 
 

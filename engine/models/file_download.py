@@ -227,6 +227,18 @@ def discard_partial(target: Path) -> None:
         raise disk_error(target.parent, error) from error
 
 
+async def check_existing(file: Path, remote: RemoteFile) -> None:
+    """Check that an existing file is that of the server, by its size and checksum.
+
+    Raises:
+        ModelError: It is another one (`UNAVAILABLE`).
+        OSError: It cannot be read.
+    """
+    if not await asyncio.to_thread(_is_file, file, remote):
+        message = f"{file} exists already, and is another file."
+        raise ModelError(ModelErrorKind.UNAVAILABLE, message, "Rename or delete it, and try again.")
+
+
 @contextmanager
 def lock_download(target: Path) -> Generator[IO[bytes]]:
     """Hold the lock on the download of a file; yields the file with its state, which only the holder may change.
@@ -294,9 +306,7 @@ class _Download:
         if remote.sha256:
             self._on_progress(Progress(remote.size, remote.size, stage="checking"))
         if self._target.exists():
-            if not await asyncio.to_thread(_is_file, self._target, remote):
-                message = f"{self._target} exists already, and is another file."
-                raise ModelError(ModelErrorKind.UNAVAILABLE, message, "Rename or delete it, and try again.")
+            await check_existing(self._target, remote)
         elif await asyncio.to_thread(_is_file, self._part, remote):
             self._part.replace(self._target)
         else:

@@ -18,7 +18,7 @@ from typing import Any, Final, cast
 from pydantic_core import from_json
 
 from engine.errors import Fix, did_you_mean
-from engine.models.gguf_header import GgufError, GgufHeader, read_header
+from engine.models.gguf_header import DamagedFileError, GgufError, GgufHeader, read_header
 from engine.models.protocol import GGUF_PREFIX, ModelError, ModelErrorKind, is_gguf_path
 from engine.safe_file_io import read_text_file
 
@@ -89,7 +89,7 @@ def models_folder() -> Path:
     """Return the folder for downloaded models, which may not exist: the environment's, or one in the user's data."""
     named = os.environ.get(FOLDER_VARIABLE)
     if named:
-        return Path(named)
+        return _expanded(named)
     import platformdirs
 
     return platformdirs.user_data_path("loopwright", appauthor=False) / "models"
@@ -97,7 +97,15 @@ def models_folder() -> Path:
 
 def gguf_name(stem: str) -> str:
     """Return the name in workflows of a file in one of the folders, by its name without `.gguf`."""
-    return f"{GGUF_PREFIX}{stem.lower()}"
+    name = stem.lower()
+    while name.endswith(_SUFFIX):  # such a name would be the path of a file
+        name = name.removesuffix(_SUFFIX)
+    return f"{GGUF_PREFIX}{name}"
+
+
+def is_auxiliary(name: str) -> bool:
+    """Whether a file, by its name, is not a model but the part of one that reads images."""
+    return name.lower().startswith("mmproj")
 
 
 def list_gguf_models() -> list[GgufEntry]:
@@ -127,7 +135,7 @@ def find_gguf(model: str) -> Path:
     """
     name = model.removeprefix(GGUF_PREFIX)
     if is_gguf_path(model):
-        path = Path(os.path.expanduser(name))  # noqa: PTH111 - the other way fails for an unknown user
+        path = _expanded(name)
         if path.is_file():
             return path
         reason = "is a folder" if path.is_dir() else "does not exist"
@@ -137,7 +145,7 @@ def find_gguf(model: str) -> Path:
         if wanted in files:
             return files[wanted].path
     known = (file.model for file in files.values())
-    remedy = " ".join(filter(None, (did_you_mean(model, known), "Download it, or choose another model.")))
+    remedy = " ".join(filter(None, (did_you_mean(model, known), "Check the spelling, or choose another model.")))
     raise _not_found(f'There is no model "{name[:200]}" in the GGUF files on this machine.', remedy)
 
 
@@ -145,7 +153,12 @@ def unusable_file(path: Path, error: OSError | GgufError) -> ModelError:
     """Return the error of a file whose header cannot be read."""
     reason = f"it cannot be read ({error.strerror})" if isinstance(error, OSError) else str(error)
     message = f"The model file {path} cannot be used: {reason}."
-    return ModelError(ModelErrorKind.UNAVAILABLE, message, "Choose another model.", fix=Fix.CHOOSE_MODEL)
+    again = "Download it again, or choose" if isinstance(error, DamagedFileError) else "Choose"
+    return ModelError(ModelErrorKind.UNAVAILABLE, message, f"{again} another model.", fix=Fix.CHOOSE_MODEL)
+
+
+def _expanded(path: str) -> Path:
+    return Path(os.path.expanduser(path))  # noqa: PTH111 - the other way fails for an unknown user
 
 
 def _not_found(message: str, remedy: str) -> ModelError:
@@ -189,7 +202,8 @@ def _all_files() -> Iterator[GgufFile]:
 def _files_in(folder: Path, source: str) -> Iterator[GgufFile]:
     for file in _walk(folder):
         split = _PART.fullmatch(file.stem)
-        is_model = file.suffix.lower() == _SUFFIX and not file.name.startswith((".", "mmproj"))
+        is_hidden = file.name.startswith(".") or is_auxiliary(file.name)
+        is_model = file.suffix.lower() == _SUFFIX and not is_hidden
         if is_model and (split is None or int(split[2]) == 1):
             yield GgufFile(gguf_name(split[1] if split else file.stem), file, source)
 
@@ -222,7 +236,7 @@ def _lm_studio_folders(home: Path) -> list[Path]:
 
 def _ollama_folders(home: Path) -> list[Path]:
     if named := os.environ.get("OLLAMA_MODELS"):
-        return [Path(named).expanduser()]
+        return [_expanded(named)]
     # On Linux, Ollama is usually installed as a service with a user of its own.
     return [home / ".ollama" / "models", Path("/usr/share/ollama/.ollama/models")]
 

@@ -47,6 +47,10 @@ class GgufError(ValueError):
     """A file that is not a usable GGUF file; the text is a clause that says why."""
 
 
+class DamagedFileError(GgufError):
+    """A GGUF file that is incomplete or damaged: another download may help."""
+
+
 class _EndOfPartError(Exception):
     """The part of the file that was read ends."""
 
@@ -108,7 +112,7 @@ def read_header(file: Path, *, with_vocabulary: bool = False) -> GgufHeader:
             reader.read_value(key, values)
     except _EndOfPartError:
         if len(part) == size:
-            raise GgufError("it is incomplete or damaged") from None
+            raise DamagedFileError("it is incomplete or damaged") from None
         if with_vocabulary:
             raise GgufError("its header is too large") from None
     return _header(size, values, reader.control_tokens)
@@ -159,7 +163,7 @@ class _Reader:
         self._tokens: list[bytes] = []
         self.control_tokens: tuple[str, ...] = ()
         if not part.startswith(_MAGIC):
-            raise GgufError("it is not a GGUF file")
+            raise DamagedFileError("it is not a GGUF file")
 
     def each_key(self) -> Iterator[str]:
         """Yield the key of each value, which has to be read before the next."""
@@ -182,7 +186,7 @@ class _Reader:
         elif kind in _FORMATS:
             values[key] = self._number(_FORMATS[kind])
         else:
-            raise GgufError("its header is damaged")
+            raise DamagedFileError("its header is damaged")
 
     def _read_array(self, key: str) -> None:
         kind, count = self._number("I"), self._number("Q")
@@ -198,7 +202,7 @@ class _Reader:
                 controls = (token for token, kind in zip(self._tokens, kinds, strict=False) if kind == _CONTROL)
                 self.control_tokens = tuple(token.decode("utf-8", "replace") for token in controls)
         else:
-            raise GgufError("its header is damaged")
+            raise DamagedFileError("its header is damaged")
 
     def _number(self, form: str) -> int:
         form = f"<{form}"

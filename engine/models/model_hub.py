@@ -25,8 +25,17 @@ from engine.errors import Fix, did_you_mean
 from engine.formatting import format_bytes
 from engine.models.demo_weights import FILE as DEMO_FILE
 from engine.models.demo_weights import FILE_BYTES, download_weights, find_weights
-from engine.models.file_download import OnProgress, ProgressMeter, Source, download_file, host_of, look_up
-from engine.models.gguf_files import find_gguf, gguf_name, models_folder
+from engine.models.file_download import (
+    OnProgress,
+    ProgressMeter,
+    Source,
+    check_existing,
+    disk_error,
+    download_file,
+    host_of,
+    look_up,
+)
+from engine.models.gguf_files import find_gguf, gguf_name, is_auxiliary, models_folder
 from engine.models.keys import Keys
 from engine.models.protocol import EMBEDDED_MODEL, ModelError, ModelErrorKind
 from engine.models.providers import AddressError
@@ -210,7 +219,7 @@ async def find_model_file(name: str, keys: Keys, environment: Mapping[str, str] 
         environment: The user's environment variables.
 
     Raises:
-        EngineError: There is no such model, or its server cannot be asked.
+        EngineError: There is no such model, its server cannot be asked, or another file of its name is here.
     """
     name = name.strip()
     entry = next((one for one in CATALOG if one.name == name.casefold()), None)
@@ -223,10 +232,17 @@ async def find_model_file(name: str, keys: Keys, environment: Mapping[str, str] 
         raise _refused(f'"{shown(file, 60)}" is not the name of a GGUF file.', HOW_TO_NAME)
     if _PART_OF_SEVERAL.search(file):
         raise _refused(f"{file} is one part of several, which must be joined.", "Choose a model in a single file.")
+    if is_auxiliary(file):
+        raise _refused(f"{file} is the part of a model that reads images, not a model.", "Choose another file.")
     source = await asyncio.to_thread(_source, address, hub, keys, environment)
     remote = await look_up(source)
-    title = entry.title if entry is not None else file
-    return ModelFile(title, models_folder() / file, remote.size, source, entry)
+    target = await asyncio.to_thread(_target, file)
+    try:
+        if target.exists():
+            await check_existing(target, remote)
+    except OSError as error:
+        raise disk_error(target, error) from error
+    return ModelFile(entry.title if entry is not None else file, target, remote.size, source, entry)
 
 
 async def get_model_file(model: ModelFile, on_progress: OnProgress = lambda _progress: None) -> Path:
@@ -285,6 +301,14 @@ async def _get_demo(on_progress: OnProgress) -> Path:
         canceled.set()
         await asyncio.gather(task, return_exceptions=True)
         raise
+
+
+def _target(name: str) -> Path:
+    """Return where a file is downloaded to: in place of one whose name differs only in case, as workflows ignore it."""
+    folder = models_folder()
+    with suppress(OSError, StopIteration):
+        return next(file for file in folder.iterdir() if file.name.casefold() == name.casefold())
+    return folder / name
 
 
 def _address(name: str, hub: str) -> str:

@@ -188,6 +188,17 @@ def test_answer_about_a_text_that_was_changed_is_ignored(
     assert dialog.status.text() == ""
 
 
+def test_another_file_of_the_same_name_is_not_offered_for_use(dialog: ModelDownloadDialog, qtbot: QtBot) -> None:
+    models_folder().mkdir()
+    (models_folder() / "other.gguf").write_bytes(b"GGUF")
+    qtbot.keyClicks(dialog.other, "maker/model/other.gguf")
+    press(dialog, qtbot, "Look up")
+    qtbot.waitUntil(lambda: "another file" in dialog.status.text(), timeout=20_000)
+
+    assert dialog.chosen is None
+    assert dialog.start.text() == "Look up"
+
+
 def test_refusal_offers_a_key_for_the_host(dialog: ModelDownloadDialog, hub: LoopbackHub, qtbot: QtBot) -> None:
     hub.hub_answers.append(Answer(401, (("X-Error-Code", "GatedRepo"),)))
     press(dialog, qtbot, "Download")

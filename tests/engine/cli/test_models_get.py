@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -88,6 +90,24 @@ def test_ctrl_c_pauses_and_another_process_cannot_interfere(hub: LoopbackHub, pr
     assert target.with_name("model.gguf.part").read_bytes() == CONTENT[:STALL_AT]
     assert program("models", "get", NAME).code == 0
     assert target.read_bytes() == CONTENT
+
+
+def test_canceled_download_of_the_demo_model_starts_again(
+    hub: LoopbackHub, program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt_download(work: Coroutine[Any, Any, object]) -> object:
+        if work.__name__ != "get_model_file":
+            return asyncio.run(work)
+        work.close()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("engine.models.model_hub.downloaded_model", lambda _name: None)
+    monkeypatch.setattr("engine.runner.event_loop.run_in_background_loop", interrupt_download)
+    ended = program("models", "get", "demo")
+
+    assert ended.code == 130
+    assert "starts it again" in ended.err
+    assert "resumes" not in ended.err
 
 
 def test_result_and_progress_are_apart(hub: LoopbackHub, program: Program, tmp_path: Path) -> None:

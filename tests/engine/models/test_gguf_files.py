@@ -106,6 +106,7 @@ def test_linked_folders_are_searched_once(home: Path, tmp_path: Path) -> None:
 def test_list_has_headers_and_leaves_out_what_writes_no_text() -> None:
     write_header(models_folder() / "A.gguf", language_model("A"))
     write_header(models_folder() / "mmproj-a.gguf", language_model())
+    write_header(models_folder() / "MMPROJ-b.gguf", language_model())
     write_header(models_folder() / "embed.gguf", {"general.architecture": "nomic-bert"})
     write_header(models_folder() / "half.gguf.part", language_model())
     (models_folder() / "broken.gguf").write_bytes(b"<html>")
@@ -196,6 +197,11 @@ def test_missing_file_is_named(tmp_path: Path, name: str, reason: str) -> None:
     assert error.kind is ModelErrorKind.NOT_FOUND
     assert reason in error.message
     assert str(tmp_path) in error.message
+
+
+def test_folder_for_downloads_may_start_with_the_users_folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOOPWRIGHT_MODELS_FOLDER", "~/models")
+    assert models_folder() == home / "models"
 
 
 def test_unknown_user_in_a_path_is_no_crash() -> None:

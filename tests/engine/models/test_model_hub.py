@@ -10,7 +10,8 @@ import pytest
 
 from engine.errors import EngineError
 from engine.models import demo_weights, file_download, model_hub
-from engine.models.gguf_files import models_folder
+from engine.models.catalog import check_model_name
+from engine.models.gguf_files import find_gguf, models_folder
 from engine.models.keys import Keys
 from engine.models.model_hub import CATALOG, DEMO, find_model_file, get_model_file, machine_memory
 from engine.models.protocol import EMBEDDED_MODEL, ModelError, ModelErrorKind
@@ -94,6 +95,7 @@ async def test_address_of_another_server_is_used_unchanged(hub: LoopbackHub) -> 
         "maker/model/..%2Fmodel.gguf",
         "maker/model/..\\model.gguf",
         "maker/model/model-00001-of-00003.gguf",
+        "maker/model/mmproj-Model-F16.gguf",
         "http://models.example.com/model.gguf",
         "ftp://models.example.com/model.gguf",
         "https://user:secret@models.example.com/model.gguf",
@@ -111,6 +113,29 @@ async def test_names_that_are_none_are_refused_without_a_request(hub: LoopbackHu
     assert caught.value.remedy
     assert "secret" not in caught.value.message
     assert hub.asked == []
+
+
+@pytest.mark.parametrize("name", ["foo.gguf.gguf", "Foo (1).gguf", "foo@v2+x, y.gguf"])
+async def test_downloaded_model_is_found_by_its_name(hub: LoopbackHub, name: str) -> None:
+    model = await find_model_file(f"maker/model/{name}", keys())
+    file = await get_model_file(model)
+
+    check_model_name(model.model)
+    assert find_gguf(model.model) == file
+
+
+@pytest.mark.parametrize("size", [len(CONTENT), 10])
+@pytest.mark.parametrize("name", ["model.gguf", "Model.GGUF"])
+async def test_another_file_of_the_same_name_is_not_that_model(hub: LoopbackHub, size: int, name: str) -> None:
+    models_folder().mkdir()
+    (models_folder() / "model.gguf").write_bytes(bytes(size))
+    with pytest.raises(ModelError) as caught:
+        await find_model_file(f"maker/model/{name}", keys())
+
+    assert caught.value.kind is ModelErrorKind.UNAVAILABLE
+    assert str(models_folder() / "model.gguf") in caught.value.message
+    (models_folder() / "model.gguf").write_bytes(CONTENT)
+    assert (await find_model_file(f"maker/model/{name}", keys())).is_downloaded
 
 
 async def test_similar_name_is_suggested(hub: LoopbackHub) -> None:
