@@ -13,10 +13,12 @@ from typing import Final, cast
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QApplication,
+    QComboBox,
     QDialogButtonBox,
     QFileDialog,
     QGridLayout,
     QLabel,
+    QLineEdit,
     QMessageBox,
     QPlainTextEdit,
     QPushButton,
@@ -25,7 +27,7 @@ from PySide6.QtWidgets import (
 
 from app.theme.style import fixed_font
 from app.theme.tokens import UNIT
-from engine.document.model import FILE_SUFFIXES, stem_of
+from engine.document.model import FILE_SUFFIXES, is_workflow_file, stem_of
 from engine.importing.importers import importable_suffixes
 from engine.safe_file_io import is_windows_name
 
@@ -34,6 +36,8 @@ ANY_FILTER: Final = "All files (*)"
 WORKFLOW_FILTER: Final = f"Workflows ({' '.join(f'*{suffix}' for suffix in FILE_SUFFIXES)})"
 SUFFIX_BY_FILTER: Final = {f"Workflow (*{suffix})": suffix for suffix in FILE_SUFFIXES}
 SAVE_FILTER: Final = ";;".join([*SUFFIX_BY_FILTER, ANY_FILTER])
+
+_TYPED_NAME: Final = "typedName"
 
 _Role = QMessageBox.ButtonRole
 
@@ -73,8 +77,17 @@ class FileDialogs:
                 dialog.selectNameFilter(name_filter)
                 dialog.setDefaultSuffix(suffix[1:])
         dialog.selectFile(suggestion.name)
-        dialog.filterSelected.connect(lambda chosen_filter: _change_suffix(dialog, chosen_filter))
-        _show(dialog, lambda paths: chosen(paths[0]))
+        field, types = dialog.findChild(QLineEdit, "fileNameEdit"), dialog.findChild(QComboBox, "fileTypeCombo")
+        if field is not None and types is not None:  # not in a dialog of the system
+            # Before Qt replaces what follows the last dot, which may be part of the name.
+            types.currentIndexChanged.connect(lambda _index: dialog.setProperty(_TYPED_NAME, field.text()))
+        dialog.filterSelected.connect(lambda chosen_filter: _change_suffix(dialog, field, chosen_filter))
+
+        def finish(paths: list[Path]) -> None:
+            path = _with_suffix(paths[0], dialog.selectedNameFilter())
+            confirm_overwrite(parent, paths[0], path, lambda: chosen(path))
+
+        _show(dialog, finish)
 
     def open_text(
         self, parent: QWidget, chosen: Callable[[Path], None], title: str = READ_TITLE, filters: str = ANY_FILTER
@@ -85,15 +98,21 @@ class FileDialogs:
         _show(dialog, lambda paths: chosen(paths[0]))
 
 
-def _change_suffix(dialog: QFileDialog, name_filter: str) -> None:
+def _change_suffix(dialog: QFileDialog, field: QLineEdit | None, name_filter: str) -> None:
     """Give the file of a Save as dialog the suffix of the chosen filter."""
     suffix = SUFFIX_BY_FILTER.get(name_filter)
     if suffix is None:
         return
     dialog.setDefaultSuffix(suffix[1:])
-    # Qt has replaced what follows the last dot, and with that may have cut a suffix of two parts.
-    name = stem_of(Path(dialog.selectedFiles()[0]).name).removesuffix(".json").removesuffix(".loop")
-    dialog.selectFile(f"{name}{suffix}")
+    name = stem_of(dialog.property(_TYPED_NAME) or "").removesuffix(".json")
+    if field is not None and name:
+        field.setText(f"{name}{suffix}")
+
+
+def _with_suffix(path: Path, name_filter: str) -> Path:
+    """Add the suffix of the chosen filter to a name without one; Qt takes the end of "v1.5" for a suffix."""
+    has_suffix = is_workflow_file(path.name) or path.name.endswith(".json")
+    return path if has_suffix else path.with_name(path.name + SUFFIX_BY_FILTER.get(name_filter, ""))
 
 
 def _show(dialog: QFileDialog, chosen: Callable[[list[Path]], None]) -> None:

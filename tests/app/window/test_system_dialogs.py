@@ -7,18 +7,33 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QComboBox, QFileDialog, QSystemTrayIcon
+from PySide6.QtWidgets import QComboBox, QFileDialog, QLineEdit, QSystemTrayIcon
 from pytestqt.qtbot import QtBot
 
 from app.dialogs import SAVE_FILTER, FileDialogs, file_name_of
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench
-from tests.app.window.conftest import ended, saved
+from engine.document.model import is_workflow_file
+from tests.app.window.conftest import answer, ended, saved
 
 
 def dialog(workbench: Workbench) -> QFileDialog:
     (found,) = (dialog for dialog in workbench.window.findChildren(QFileDialog) if dialog.isVisible())
     return found
+
+
+def name_filters(box: QFileDialog) -> QComboBox:
+    filters = box.findChild(QComboBox, "fileTypeCombo")
+    assert filters is not None
+    return filters
+
+
+def choose_filter(box: QFileDialog, name_filter: str) -> None:
+    """Choose a type of files as a person does: the combo box changes, then reports it."""
+    filters = name_filters(box)
+    filters.setCurrentIndex(filters.findText(f"({name_filter})", Qt.MatchFlag.MatchEndsWith))
+    filters.activated.emit(filters.currentIndex())
+    filters.textActivated.emit(filters.currentText())
 
 
 def test_files_are_chosen_in_the_system_dialog(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
@@ -64,6 +79,8 @@ def test_save_dialog_suggests_a_path(workbench: Workbench, tmp_path: Path) -> No
         ("mine.loopwright", "*.loop.json", "mine.loop.json"),
         ("v1.2.loop.json", "*.loopwright", "v1.2.loopwright"),
         ("mine.loopwright", "*", "mine.loopwright"),
+        ("my.draft", "*.loopwright", "my.draft.loopwright"),
+        ("plain.json", "*.loopwright", "plain.loopwright"),
     ],
 )
 def test_both_suffixes_of_workflows_can_be_chosen(
@@ -72,16 +89,43 @@ def test_both_suffixes_of_workflows_can_be_chosen(
     chosen: list[Path] = []
     FileDialogs().save_file(workbench.window, tmp_path / suggested, SAVE_FILTER, chosen.append)
     box = dialog(workbench)
-    filters = box.findChild(QComboBox, "fileTypeCombo")
-    assert filters is not None
-    assert suggested.endswith(filters.currentText().partition("*")[2].rstrip(")")), "the filter fits the suggestion"
-
-    filters.setCurrentIndex(filters.findText(f"({chosen_filter})", Qt.MatchFlag.MatchEndsWith))
-    filters.activated.emit(filters.currentIndex())
-    filters.textActivated.emit(filters.currentText())
+    if is_workflow_file(suggested):
+        assert suggested.endswith(name_filters(box).currentText().partition("*")[2].rstrip(")"))
+    choose_filter(box, chosen_filter)
     box.accept()
 
     assert chosen == [tmp_path / name]
+
+
+def test_type_chosen_before_a_name_names_nothing(workbench: Workbench, tmp_path: Path) -> None:
+    chosen: list[Path] = []
+    FileDialogs().save_file(workbench.window, tmp_path / "mine.loop.json", SAVE_FILTER, chosen.append)
+    box = dialog(workbench)
+    field = box.findChild(QLineEdit, "fileNameEdit")
+    assert field is not None
+    field.clear()
+
+    choose_filter(box, "*.loopwright")
+    assert field.text() == ""
+    QTest.keyClicks(field, "other")
+    box.accept()
+
+    assert chosen == [tmp_path / "other.loopwright"]
+
+
+def test_name_with_a_dot_gets_the_suffix_of_the_filter_and_overwrites_nothing(
+    workbench: Workbench, tmp_path: Path
+) -> None:
+    (tmp_path / "v1.6.loopwright").write_text("precious")
+    chosen: list[Path] = []
+    for name in ("v1.5", "v1.6"):
+        FileDialogs().save_file(workbench.window, tmp_path / "mine.loopwright", SAVE_FILTER, chosen.append)
+        dialog(workbench).selectFile(name)
+        dialog(workbench).accept()
+
+    assert chosen == [tmp_path / "v1.5.loopwright"]
+    answer(workbench.window, "Replace")
+    assert chosen == [tmp_path / "v1.5.loopwright", tmp_path / "v1.6.loopwright"]
 
 
 def test_name_without_a_suffix_gets_that_of_the_filter(workbench: Workbench, tmp_path: Path) -> None:
