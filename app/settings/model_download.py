@@ -97,6 +97,7 @@ class ModelDownloadDialog(QDialog):
         self._preferences = preferences
         self._use_model: Callable[[str], object] | None = None
         self._then: Callable[[str], object] | None = None
+        self._is_demo_wanted = False
         self._transfer: _Transfer | None = None
         self._looked_up: ModelFile | None = None
         self._memory = memory_of_machine()
@@ -146,9 +147,11 @@ class ModelDownloadDialog(QDialog):
         Args:
             use: Uses the model that the user chooses; None makes it the default model.
             name: The model of the catalog to select; empty for no change. A running download stays selected.
-            then: Called with the name of a model in workflows when it was downloaded.
+            then: Called with the name of a model in workflows when it was downloaded. With it, the demo model can be
+                downloaded even where its file is, which a run may have found damaged.
         """
         self._use_model, self._then = use, then
+        self._is_demo_wanted = name == DEMO and then is not None
         names = [model.name for model in CATALOG]
         if name in names and not self.is_running:
             self.table.selectRow(names.index(name))
@@ -221,7 +224,7 @@ class ModelDownloadDialog(QDialog):
             widget.setEnabled(not is_running)
         self.start.setText(self._action(chosen, partial))
         is_default = chosen is not None and self._preferences.values.default_model == chosen.model
-        is_done = chosen is not None and chosen.is_downloaded and self._use_model is None and is_default
+        is_done = self._is_ready(chosen) and self._use_model is None and is_default
         self.start.setEnabled(not is_done and (chosen is not None or bool(self.other.text().strip())))
         if partial and chosen is not None and not is_running:
             self.bar.setValue(partial * _BAR_STEPS // max(chosen.size, 1))
@@ -239,9 +242,14 @@ class ModelDownloadDialog(QDialog):
             return "Pause" if chosen is None or chosen.model != EMBEDDED_MODEL else "Cancel"
         if chosen is None:
             return "Look up"
-        if chosen.is_downloaded:
+        if self._is_ready(chosen):
             return "Use as default model" if self._use_model is None else "Use this model"
         return "Resume" if partial else "Download"
+
+    def _is_ready(self, chosen: CatalogModel | ModelFile | None) -> bool:
+        """Whether a model can be used without a download."""
+        is_wanted = self._is_demo_wanted and chosen is not None and chosen.model == EMBEDDED_MODEL
+        return chosen is not None and chosen.is_downloaded and not is_wanted
 
     def _press(self) -> None:
         chosen = self.chosen
@@ -249,7 +257,7 @@ class ModelDownloadDialog(QDialog):
             self._pause()
         elif chosen is None:
             self._look_up()
-        elif chosen.is_downloaded:
+        elif self._is_ready(chosen):
             self._use(chosen.model)
         else:
             self._download(chosen)
@@ -295,6 +303,7 @@ class ModelDownloadDialog(QDialog):
     def _finish(self, result: tuple[ModelFile, Path | None]) -> None:
         model, file = result
         self._end_transfer()
+        self._is_demo_wanted = self._is_demo_wanted and file is None
         self.status.say("" if file is None else f"✓ {model.title} is ready.", "good")
         self._draw()
         self._update()

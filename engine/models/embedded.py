@@ -34,7 +34,7 @@ from typing import IO, Final, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from engine.errors import Fix
-from engine.models.demo_weights import FILE_SHA256, find_weights
+from engine.models.demo_weights import FILE_SHA256, HOW_TO_REPAIR, find_weights
 from engine.models.protocol import (
     EMBEDDED_MODEL,
     Finish,
@@ -69,6 +69,7 @@ _FINISHES = {"stop": Finish.STOP, "length": Finish.LENGTH}
 _MAX_LINE_BYTES = 1_000_000
 _MAX_SOCKET_PATH_BYTES = 100
 """Socket addresses are limited to 104 to 108 bytes, depending on the system."""
+_WEIGHTS_FAILURE: Final = "its weights "  # how the worker reports unreadable and damaged weights
 _LINES_KEPT = 40
 _LINES_SHOWN = 5
 _VMSTAT = Path("/proc/vmstat")
@@ -510,7 +511,10 @@ class EmbeddedModel:
             failure: Why, in a clause.
             _output: The last lines of its error output.
         """
-        return _unavailable(f"{capitalized(self.title)} cannot start: {failure}.")
+        message = f"{capitalized(self.title)} cannot start: {failure}."
+        if failure.startswith(_WEIGHTS_FAILURE):
+            return ModelError(ModelErrorKind.UNAVAILABLE, message, HOW_TO_REPAIR, fix=Fix.GET_MODEL.of("demo"))
+        return _unavailable(message)
 
     def runtime_error(self, failure: Failure) -> ModelError:
         """Return the error of a request that the runtime refused."""

