@@ -109,10 +109,17 @@ def fork_label(summary: RunSummary) -> str:
     return f"fork of {short_id(summary.parent)}{place}"
 
 
-def branch_label(summary: RunSummary) -> str:
-    """Return the label of a run below its parent: `Fork from iteration 3`, `Up to draft`."""
+def branch_label(summary: RunSummary, above: str) -> str:
+    """Return the label of a run below another: `Fork from iteration 3`, `Up to draft`, `Fork of 3fa2b1, iteration 3`.
+
+    Args:
+        summary: The run.
+        above: Id of the run above it, which a fork of a fork does not come from.
+    """
     if not summary.is_fork and summary.part is not None:
         return capitalized(str(summary.part))
+    if summary.parent != above:
+        return capitalized(fork_label(summary))
     return f"Fork from {path_label(summary.forked_at)}" if summary.forked_at else "Fork"
 
 

@@ -1,4 +1,7 @@
-"""The list of runs: its queries and its Qt model, with forks below their parents.
+"""The list of runs: its queries and its Qt model.
+
+All that was forked from a run, directly or not, is one level below it, newest first, and so are its partial runs: each
+partial run reuses the outputs of the one before, so that a level for each would soon leave no space.
 
 The model grows while the user scrolls. It does not read the history itself; it is given pages.
 """
@@ -6,6 +9,7 @@ The model grows while the user scrolls. It does not read the history itself; it 
 from __future__ import annotations
 
 import time
+from bisect import bisect
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -41,7 +45,7 @@ _NO_INDEX: Final = QModelIndex()
 
 @dataclass(slots=True, eq=False)
 class Row:
-    """A run in the list, with its forks."""
+    """A run in the list. One that is not below another has all forks and partial runs that lead to it as children."""
 
     summary: RunSummary
     parent: Row | None = None
@@ -120,7 +124,7 @@ class RunsModel(QAbstractItemModel):
                 self._add(row)
                 unannounced.add(row)
             else:
-                place = len(row.parent.children)
+                place = self._place(row)
                 self.beginInsertRows(self._index(row.parent), place, place)
                 self._add(row)
                 self.endInsertRows()
@@ -158,17 +162,22 @@ class RunsModel(QAbstractItemModel):
                 above = page.ancestors.get(above.parent)
             for one in reversed(line.values()):
                 if one.run_id not in self._by_id:
-                    row = Row(one, self._by_id.get(one.parent))
+                    above = self._by_id.get(one.parent)
+                    row = Row(one, above.parent or above if above is not None else None)
                     self._by_id[one.run_id] = row
                     yield row
 
     def _add(self, row: Row) -> None:
-        siblings = self._siblings(row.parent)
-        row.at = len(siblings)
-        siblings.append(row)
+        siblings, place = self._rows if row.parent is None else row.parent.children, self._place(row)
+        siblings.insert(place, row)
+        for at in range(place, len(siblings)):
+            siblings[at].at = at
 
-    def _siblings(self, parent: Row | None) -> list[Row]:
-        return self._rows if parent is None else parent.children
+    def _place(self, row: Row) -> int:
+        """Where a row is added: at the end, or below another run after all newer ones."""
+        if row.parent is None:
+            return len(self._rows)
+        return bisect(row.parent.children, -row.summary.started, key=lambda other: -other.summary.started)
 
     def _index(self, row: Row) -> QModelIndex:
         return self.createIndex(row.at, 0, row)
@@ -207,7 +216,9 @@ class RunsModel(QAbstractItemModel):
         row: Row = index.internalPointer()
         summary, column = row.summary, index.column()
         if role in {Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole}:
-            return branch_label(summary) if column == 1 and row.parent is not None else cell(summary, column)
+            if column == 1 and row.parent is not None:
+                return branch_label(summary, row.parent.summary.run_id)
+            return cell(summary, column)
         if role == SUMMARY_ROLE:
             return summary
         look = _LOOKS.get(role)

@@ -12,6 +12,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
+from app.history.runs_model import SUMMARY_ROLE, Page
 from app.history.runs_panel import RunsPanel
 from app.history.store_client import StoreClient
 from app.worker import wait_for_workers
@@ -83,7 +84,31 @@ def test_forks_are_listed_below_their_parents(store: Store, panel: RunsPanel, qt
     store_run(store, "cccc", started=NOW - 30, name="First", parent="aaaa")
     store_run(store, "dddd", started=NOW - 20, name="First", parent="cccc")
     shown(panel, qtbot)
-    assert lines(panel) == ["First", "  Fork from iteration 2", "    Fork from iteration 2", "Other"]
+    assert lines(panel) == ["First", "  Fork of cccc, iteration 2", "  Fork from iteration 2", "Other"]
+
+
+def test_partial_runs_stay_at_one_level_newest_first(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
+    store_run(store, "root", started=NOW - 100, name="First")
+    for number in range(12):
+        parent = f"part{number - 1}" if number else "root"
+        part = Part(Extent.ONLY, f"node_{number}")
+        store_run(store, f"part{number}", started=NOW - 50 + number, name="First", parent=parent, part=part)
+    shown(panel, qtbot)
+    assert lines(panel) == ["First", *(f"  Only node_{number}" for number in reversed(range(12)))]
+    newest = panel.model.index_of("part11")
+    assert panel.model.index(0, 0, newest.parent()) == newest
+    assert panel.view.visualRect(newest).top() == panel.view.visualRect(newest.parent()).bottom() + 1
+
+
+def test_runs_of_later_pages_are_put_between_those_of_the_same_root(panel: RunsPanel, store: Store) -> None:
+    for name, started, parent in (("root", 1, ""), ("a", 2, "root"), ("b", 3, "a"), ("c", 4, "b"), ("d", 5, "root")):
+        store_run(store, name, started=started, parent=parent, iterations=3)
+    runs = {run.run_id: run for run in store.runs()}
+    panel.model.show(Page([runs["d"], runs["b"]], {"root": runs["root"], "a": runs["a"]}, is_last=False))
+    panel.model.append(Page([runs["c"]], {}, is_last=True))
+    above = panel.model.index_of("root")
+    assert [panel.model.index(row, 0, above).data(SUMMARY_ROLE).run_id for row in range(4)] == ["d", "c", "b", "a"]
+    assert [panel.model.index_of(name).row() for name in "dcba"] == [0, 1, 2, 3]
 
 
 def test_partial_runs_say_which_part_ran(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
