@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
-from engine.cli.common_options import settings_for_run
+from engine.cli.common_options import Yes, settings_for_run
 from engine.cli.exit_codes import ExitCode
 from engine.cli.output import Screen, err, out, write_json
 from engine.cli.remedies import error_with_command, remedy_with_command
@@ -205,6 +205,7 @@ def models_command(
     """
     if context.invoked_subcommand is not None:
         return ExitCode.DONE
+    from engine.models.gguf_files import models_folder
     from engine.models.keys import Keys
     from engine.models.known_models import KnownModel, known_models
     from engine.models.local_servers import find_local_servers
@@ -233,6 +234,7 @@ def models_command(
     ]
     out().table(("Model", "Provider", "Ready", "Price in / out", "Context", "Notes"), rows)
     out().line()
+    out().line(f"Downloaded models are in {models_folder()}.")
     out().line(f"Default model: {default}")
     return ExitCode.DONE
 
@@ -345,7 +347,7 @@ def _describe_download(model: ModelFile) -> None:
             f"It needs {format_bytes(model.memory)} of memory; this machine has {format_bytes(memory)}.", style="yellow"
         )
     if partial := partial_size(model.target):
-        err().line(f"Resuming the download: {format_bytes(partial)} are here already.")
+        err().line(f"{format_bytes(partial)} of it are here already.")
 
 
 @contextmanager
@@ -357,6 +359,31 @@ def _progress_bar(size: int) -> Generator[OnProgress]:
     with Bars(*columns, console=err().console, disable=not err().interactive) as bars:
         bar = bars.add_task("", total=size)
         yield lambda progress: bars.update(bar, completed=progress.done, description=progress.text)
+
+
+@models_app.command("remove")
+def remove_model(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name in the catalog, or of a downloaded file.")],
+    yes: Yes = False,
+) -> int:
+    """Delete a downloaded model. Files of Ollama and LM Studio, and those that are named by a path, stay.
+
+    Example: loopwright models remove qwen2.5-1.5b
+    """
+    from engine.models.model_hub import downloaded_files
+
+    files = downloaded_files(name)
+    size = format_bytes(sum(file.stat().st_size for file in files))
+    if not yes:
+        typer.confirm(f"Delete {files[0]} ({size})?", abort=True, err=True)
+    for file in files:
+        try:
+            file.unlink()
+        except OSError as error:
+            message = f"{file} cannot be deleted: {error.strerror}."
+            raise EngineError(message, "Close the programs that use it.") from error
+    out().line(f"Deleted {files[0]} ({size}).")
+    return ExitCode.DONE
 
 
 @models_app.command("set-key")

@@ -173,20 +173,26 @@ def _entry(file: GgufFile) -> GgufEntry:
         return GgufEntry(file, None, unusable_file(file.path, error).message)
 
 
+def parts_of(path: Path) -> list[Path]:
+    """Return the files of a model that may be split into several, of which some may be missing."""
+    split = _PART.fullmatch(path.stem)
+    if split is None:
+        return [path]
+    return [
+        path.with_name(f"{split[1]}-{number:05}-of-{split[3]}{path.suffix}") for number in range(1, int(split[3]) + 1)
+    ]
+
+
 def _parts(path: Path) -> list[Path]:
     """Return all files of a model.
 
     Raises:
         GgufError: Some are missing.
     """
-    split = _PART.fullmatch(path.stem)
-    if split is None:
-        return [path]
-    count = int(split[3])
-    parts = [path.with_name(f"{split[1]}-{number:05}-of-{split[3]}{path.suffix}") for number in range(1, count + 1)]
-    missing = sum(not part.is_file() for part in parts)
+    parts = parts_of(path)
+    missing = sum(not part.is_file() for part in parts) if len(parts) > 1 else 0
     if missing:
-        raise GgufError(f"{missing} of its {count} parts are missing")
+        raise GgufError(f"{missing} of its {len(parts)} parts are missing")
     return parts
 
 

@@ -35,9 +35,9 @@ from engine.models.file_download import (
     host_of,
     look_up,
 )
-from engine.models.gguf_files import find_gguf, gguf_name, is_auxiliary, models_folder
+from engine.models.gguf_files import find_gguf, gguf_files, gguf_name, is_auxiliary, models_folder, parts_of
 from engine.models.keys import Keys
-from engine.models.protocol import EMBEDDED_MODEL, ModelError, ModelErrorKind
+from engine.models.protocol import EMBEDDED_MODEL, GGUF_PREFIX, ModelError, ModelErrorKind
 from engine.models.providers import AddressError
 from engine.text_sanitizing import shown
 
@@ -208,6 +208,25 @@ def downloaded_model(name: str) -> ModelFile | None:
         return None
     target = find_weights() if entry.name == DEMO else entry.target
     return ModelFile(entry.title, target, entry.size, entry=entry)
+
+
+def downloaded_files(name: str) -> list[Path]:
+    """Return the files of a downloaded model, to delete them: one, or those that it is split into.
+
+    Args:
+        name: A name of the catalog, or the name in workflows, with or without its prefix.
+
+    Raises:
+        ModelError: There is no such file in the folder of this program.
+    """
+    entry = next((one for one in CATALOG if one.name == name.strip().casefold()), None)
+    model = gguf_name(entry.target.stem if entry is not None else name.strip().removeprefix(GGUF_PREFIX))
+    folder = models_folder()
+    file = next((file.path for file in gguf_files() if file.model == model), None)
+    if file is None or not file.is_relative_to(folder):
+        owner = "" if file is None else f" {file} belongs to another program."
+        raise _refused(f'There is no downloaded model "{shown(name, 60)}" in {folder}.{owner}', "")
+    return [part for part in parts_of(file) if part.is_file()] or [file]
 
 
 async def find_model_file(name: str, keys: Keys, environment: Mapping[str, str] = os.environ) -> ModelFile:

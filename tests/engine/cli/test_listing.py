@@ -14,6 +14,7 @@ import pytest
 
 from engine.bundled import templates_folder
 from engine.cli.catalog_commands import fields
+from engine.models.gguf_files import models_folder
 from engine.nodes.loop import LoopConfig
 from engine.nodes.node_registry import builtin_registry
 from tests.engine.cli.kit import Program
@@ -145,6 +146,7 @@ def test_models_lists_the_built_in_model_as_default_with_a_note(program: Program
     ended = program("models")
     assert "tiny: good for trying the program, not for good answers" in ended.out
     assert ended.out.endswith("Default model: embedded:smollm2-135m\n")
+    assert str(models_folder()) in ended.out
     assert program("models", "--json").json["default"] == "embedded:smollm2-135m"
 
 
@@ -158,7 +160,7 @@ def test_models_of_a_provider_with_a_key_have_prices_and_can_be_filtered(
     assert all(0 < model["input_usd_per_million_tokens"] < model["output_usd_per_million_tokens"] for model in listed)
     assert all(model["context_tokens"] >= 100_000 for model in listed)
     lines = program("models", "--filter", "haiku").out.splitlines()
-    assert len(lines) == len(listed) + 3
+    assert len(lines) == len(listed) + 4
     assert lines[0].split() == ["Model", "Provider", "Ready", "Price", "in", "/", "out", "Context", "Notes"]
 
 

@@ -22,6 +22,7 @@ from engine.models.demo_weights import find_weights
 from engine.models.file_download import partial_size
 from engine.models.model_hub import CATALOG
 from tests.engine.cli.kit import PROGRAM, Program, environment, refine, write
+from tests.engine.models.gguf_writer import language_model, write_header
 from tests.engine.models.loopback_hub import Answer, LoopbackHub
 
 CONTENT = b"GGUF" + random.Random(1).randbytes(3 << 20)
@@ -29,9 +30,13 @@ STALL_AT = 5 << 19
 NAME = "maker/model/model.gguf"
 
 
-@pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[LoopbackHub]:
+@pytest.fixture(autouse=True)
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("LOOPWRIGHT_MODELS_FOLDER", str(tmp_path))
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackHub]:
     monkeypatch.setattr(file_download, "_FIRST_WAIT_S", 0.0)
     with LoopbackHub(CONTENT) as hub:
         hub.use(monkeypatch)
@@ -70,7 +75,7 @@ def test_killed_download_is_resumed_by_the_next_process(hub: LoopbackHub, progra
     ended = program("models", "get", NAME)
 
     assert (ended.code, target.read_bytes() == CONTENT) == (0, True)
-    assert f"{format_bytes(size)} are here already" in ended.err
+    assert f"{format_bytes(size)} of it are here already" in ended.err
     assert hub.range_starts[-1] == f"bytes={size}-"
     assert left(tmp_path) == ["model.gguf"]
 
@@ -79,7 +84,8 @@ def test_ctrl_c_pauses_and_another_process_cannot_interfere(hub: LoopbackHub, pr
     target = tmp_path / "model.gguf"
     with halfway(hub, target) as running:
         second = program("models", "get", NAME)
-        assert (second.code, "already" in second.err) == (1, True)
+        assert (second.code, "downloaded already" in second.err) == (1, True)
+        assert "Resuming" not in second.err
         running.send_signal(signal.SIGINT)
         _, said = running.communicate(timeout=30)
     hub.go_on.set()
@@ -148,6 +154,40 @@ def test_downloaded_model_of_the_catalog_needs_no_server(hub: LoopbackHub, progr
     os.truncate(model.target, model.size - 1)
     assert program("models", "get", model.name).code == 1
     assert hub.asked
+
+
+@pytest.mark.parametrize("name", ["gguf:Big", "big"])
+def test_downloaded_model_is_deleted_with_all_its_parts(program: Program, tmp_path: Path, name: str) -> None:
+    for number in (1, 2):
+        write_header(tmp_path / f"Big-0000{number}-of-00003.gguf", language_model())
+    write_header(tmp_path / "bigger.gguf", language_model())
+
+    assert program("models", "remove", name, "--yes").code == 0
+
+    assert left(tmp_path) == ["bigger.gguf"]
+
+
+def test_catalog_model_is_deleted_only_on_confirmation(program: Program, tmp_path: Path) -> None:
+    model = next(model for model in CATALOG if model.name == "qwen2.5-0.5b")
+    model.target.touch()
+
+    assert program("models", "remove", model.name).code != 0
+    assert model.target.exists()
+    assert program("models", "remove", model.name, "--yes").code == 0
+    assert not model.target.exists()
+
+
+def test_files_of_other_programs_are_not_deleted(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    monkeypatch.setenv("LOOPWRIGHT_MODELS_FOLDER", str(tmp_path / "models"))
+    theirs = write_header(tmp_path / ".lmstudio/models/maker/Chat/Chat.gguf", language_model())
+
+    for name in ("chat", str(theirs), "../.lmstudio/models/maker/Chat/Chat", "none"):
+        assert program("models", "remove", name, "--yes").code == 2
+    assert theirs.exists()
 
 
 def test_failed_download_names_what_to_do(hub: LoopbackHub, program: Program) -> None:
