@@ -166,7 +166,8 @@ def window_arguments(arguments: Sequence[str]) -> WindowArguments | None:
     while arguments[at:] and arguments[at].partition("=")[0] in {STORE_OPTION, NEW_WINDOW_OPTION}:
         at += 2 if arguments[at] == STORE_OPTION else 1
     rest = list(arguments[at:])
-    if rest and rest[0] != OPEN_COMMAND and not _is_file_name(rest[0]):
+    is_option = at > 0 and "".join(rest[:1]).startswith("-")  # such as --help after an option of the window
+    if rest and rest[0] != OPEN_COMMAND and not is_option and not _is_file_name(rest[0]):
         return None
     parsed = parser.parse_args([*arguments[:at], *(rest[1:] if rest[:1] == [OPEN_COMMAND] else rest)])
     return WindowArguments(parsed.files, parsed.store, parsed.new_window)

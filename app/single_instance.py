@@ -1,9 +1,9 @@
 """One window per user: a later start hands its files to the window that is open, and ends.
 
 The window listens on a local socket in a folder that only its user can read. The socket's name stands for the user's
-folders, the history, the settings and the screen: a start with others is a program of its own. A lock is held while a
-start finds out whether a window listens, so that of two starts at the same moment only one listens. A socket that a
-killed program left refuses connections and is replaced.
+folders, the history, the screen and the program's environment variables, such as a budget: a start with others is a
+program of its own. A lock is held while a start finds out whether a window listens, so that of two starts at the same
+moment only one listens. A socket that a killed program left refuses connections and is replaced.
 
 A request is one line of JSON, and the answer is the line `ok`. Requests only name files to open, which is inert.
 """
@@ -44,6 +44,8 @@ MAX_CONNECTIONS: Final = 16
 
 ANSWER: Final = b"ok\n"
 SCREEN_VARIABLES: Final = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
+OWN_VARIABLES: Final = "LOOPWRIGHT_"
+"""Beginning of the names of the program's environment variables."""
 HISTORY_VARIABLE: Final = "LOOPWRIGHT_STORE"
 """That of `engine.store`, whose import would double the time of a start that hands its files over."""
 SETTINGS_VARIABLE: Final = "LOOPWRIGHT_SETTINGS"
@@ -79,14 +81,17 @@ def socket_path(store: Path | None, environment: Mapping[str, str]) -> Path | No
     import platformdirs
 
     folder = _private_folder(environment)
-    history = store or environment.get(HISTORY_VARIABLE)
-    settings = environment.get(SETTINGS_VARIABLE, "").strip()
+    variables = {name: value for name, value in environment.items() if name.startswith(OWN_VARIABLES)}
+    history = store or variables.pop(HISTORY_VARIABLE, "")
+    variables.pop(HISTORY_VARIABLE, None)
+    settings = variables.pop(SETTINGS_VARIABLE, "").strip()
     own = (
         platformdirs.user_data_dir("loopwright", appauthor=False),
         platformdirs.user_config_dir("loopwright", appauthor=False),
         str(Path(history).absolute()) if history else "",
         str(Path(settings).absolute()) if settings else "",
         *(environment.get(name, "") for name in SCREEN_VARIABLES),
+        *(f"{name}={value}" for name, value in sorted(variables.items()) if value),
     )
     mark = hashlib.sha256("\0".join(own).encode(errors="surrogatepass")).hexdigest()[:20]
     return folder / f"window-{mark}" if folder is not None else None
@@ -210,7 +215,10 @@ def _parse(line: bytes) -> _Request | None:
 
 
 def _is_absolute(name: object) -> bool:
-    return isinstance(name, str) and "\0" not in name and Path(name).is_absolute()
+    try:
+        return isinstance(name, str) and b"\0" not in os.fsencode(name) and Path(name).is_absolute()
+    except UnicodeEncodeError:  # a surrogate that stands for no byte
+        return False
 
 
 def _connected(path: Path) -> QLocalSocket | None:

@@ -240,6 +240,14 @@ class UserSettings(BaseModel):
 SETTINGS: Final = UserSettings.model_fields
 """The settings by name."""
 
+WINDOW_SETTINGS: Final = frozenset(
+    {
+        *("search_local_servers", "notify_when_done", "keep_runs", "keep_megabytes"),
+        *("theme", "text_scale", "formatted_results"),
+    }
+)
+"""Settings that have no effect on commands."""
+
 _VARIABLES: Final = {"default_model": MODEL_VARIABLE}
 """Environment variables whose names do not follow from that of the setting."""
 

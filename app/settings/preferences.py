@@ -234,7 +234,8 @@ class Preferences(QObject):
 def _notice(loaded: LoadedSettings[PreferenceValues], which: str) -> str:
     if loaded.unreadable is not None:
         return f"{loaded.unreadable.message} The {which} settings apply, and changes are not saved."
-    wrong = [str(SETTINGS[one.name].title) if one.name in SETTINGS else one.name for one in loaded.invalid]
+    names = [one.name for one in loaded.invalid]
+    wrong = [str(SETTINGS[name].title) if name in SETTINGS else name.replace("_", " ") for name in names]
     return f"Invalid settings have their default values: {', '.join(wrong)}." if wrong else ""
 
 

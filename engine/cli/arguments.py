@@ -34,6 +34,7 @@ from engine.values import Value, compact_json
 STANDARD_INPUT: Final = "-"
 """Stands for standard input where the command line takes a file to read."""
 STANDARD_INPUT_NAME: Final = "standard input"
+_PIPE_A_FILE: Final = "Pipe a file to the command, such as `loopwright run - < my.loop.json`."
 
 _consumed: Final = WeakSet[TextIO]()
 
@@ -51,7 +52,7 @@ def read_standard_input(max_bytes: int) -> bytes:
     if stream.isatty():
         raise EngineError(
             'The argument "-" stands for standard input, but nothing is piped to it.',
-            "Pipe a file to the command, such as `loopwright run - < my.loop.json`.",
+            _PIPE_A_FILE,
         )
     if stream in _consumed:
         raise used_twice()
@@ -106,10 +107,13 @@ def open_source(name: str) -> Source:
 
     Raises:
         DocumentError: The file or template does not exist or cannot be opened.
-        EngineError: The templates are missing from the installation, or standard input cannot be read.
+        EngineError: The templates are missing from the installation, or standard input is empty or cannot be read.
     """
     if name == STANDARD_INPUT:
-        workflow = loads(read_standard_input(MAX_BYTES), source=STANDARD_INPUT_NAME)
+        content = read_standard_input(MAX_BYTES)
+        if not content.strip():
+            raise EngineError("Standard input is empty.", _PIPE_A_FILE)
+        workflow = loads(content, source=STANDARD_INPUT_NAME)
         return Source(None, _with_subflows(workflow, Path(STANDARD_INPUT_NAME)))
     path = Path(name)
     try:

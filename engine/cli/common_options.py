@@ -7,7 +7,7 @@ import math
 import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import wraps
 from pathlib import Path
@@ -233,15 +233,19 @@ def history(context: typer.Context, path: Path | None) -> Generator[Store]:
 def settings_for_run() -> UserSettings:
     """Return the settings for a command that runs or checks workflows, with a warning for each that is ignored.
 
+    Settings that concern only the window are not checked.
+
     Raises:
         SettingsError: An environment variable is invalid: whoever sets a budget must not run without one.
     """
-    from engine.settings import SettingsError, Source
+    from engine.settings import WINDOW_SETTINGS, SettingsError, Source, UserSettings, load_settings
 
-    loaded = user_settings()
-    for one in loaded.invalid:
+    loaded = load_settings(UserSettings)
+    invalid = tuple(one for one in loaded.invalid if one.name not in WINDOW_SETTINGS)
+    for one in invalid:
         if one.source is Source.ENVIRONMENT:
             raise SettingsError(_invalid_setting(one), "Correct it, or unset it.")
+    _warn_of_settings(replace(loaded, invalid=invalid))
     return loaded.values
 
 
@@ -250,9 +254,13 @@ def user_settings() -> LoadedSettings[UserSettings]:
     from engine.settings import UserSettings, load_settings
 
     loaded = load_settings(UserSettings)
+    _warn_of_settings(loaded)
+    return loaded
+
+
+def _warn_of_settings(loaded: LoadedSettings[UserSettings]) -> None:
     for text in _setting_warnings(loaded):
         err().line(f"Warning: {text}", style="yellow")
-    return loaded
 
 
 def _setting_warnings(loaded: LoadedSettings[UserSettings]) -> Iterator[str]:

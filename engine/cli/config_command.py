@@ -109,12 +109,16 @@ def set_setting(
 
     Example: loopwright config set budget_usd 0.50
     """
+    from engine.models.protocol import with_absolute_path
     from engine.settings import change_settings, parse_setting, settings_path
 
     _check(key)
     if key == "servers":
         _refuse_keys(value)
-    change_settings(settings_path(), {key: parse_setting(key, value)})
+    parsed = parse_setting(key, value)
+    if key == "default_model" and parsed is not None:
+        parsed = with_absolute_path(parsed)
+    change_settings(settings_path(), {key: parsed})
     _note_environment(key)
     return ExitCode.DONE
 

@@ -55,6 +55,10 @@ def program(
 ) -> None:
     """Run workflows in which a language model improves its own work.
 
+    Without a command, the window opens, with the files that are given:
+    loopwright [--new-window] [--store PATH] [FILE]...
+    See 'loopwright open --help'.
+
     Exit codes: 0 success, 1 the run failed, 2 wrong usage or an invalid document, 3 the run waits for an answer,
     130 interrupted, 143 terminated.
 

@@ -174,8 +174,10 @@ def migrate(
 def _version(document: Mapping[str, Value], source: str) -> int:
     form = document.get("format")
     if form != FORMAT:
-        said = f'its format is "{shown(form, 60)}"' if isinstance(form, str) else 'it has no text "format"'
-        raise DocumentError(f'{source}: This is no workflow: {said}, not "{FORMAT}".', "Choose a workflow file.")
+        said = f'its "format" is "{shown(form, 60)}"' if isinstance(form, str) else 'it has no "format"'
+        raise DocumentError(
+            f"{source}: This is not a workflow: {said}.", f'Choose a workflow file, with the format "{FORMAT}".'
+        )
     version = document.get("version")
     remedy = f'Write the version of the file form, "version": {VERSION}.'
     if "version" not in document:

@@ -9,6 +9,7 @@ off its own.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
@@ -31,6 +32,15 @@ def is_gguf_path(model: str) -> bool:
     name = model.removeprefix(GGUF_PREFIX)
     is_path = name.lower().endswith(".gguf") or name.startswith(("/", "~", ".")) or _WINDOWS_PATH.match(name)
     return name != model and bool(is_path)
+
+
+def with_absolute_path(model: str) -> str:
+    """Return the name of a model with the absolute path of its file; any other name unchanged."""
+    prefix = SCRIPTED_PREFIX if model.startswith(SCRIPTED_PREFIX) else GGUF_PREFIX if is_gguf_path(model) else ""
+    if not prefix:
+        return model
+    path = model.removeprefix(prefix)
+    return f"{prefix}{os.path.abspath(os.path.expanduser(path))}"  # noqa: PTH100, PTH111 - removes `./`; see gguf_files
 
 
 def reads_this_machine(model: str) -> bool:

@@ -282,6 +282,22 @@ def test_new_window_option_is_passed_to_the_window(given: list[str]) -> None:
     assert entry.window_arguments(given) == entry.WindowArguments(["a.loop.json"], is_separate=True)
 
 
+@pytest.mark.parametrize("given", [["--new-window", "--help"], ["--store=h.sqlite3", "-h"], ["open", "--help"]])
+def test_help_after_an_option_of_the_window_is_that_of_the_window(
+    given: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        entry.window_arguments(given)
+    assert ended.value.code == 0
+    assert "--new-window" in capsys.readouterr().out
+
+
+def test_help_of_the_program_names_the_arguments_of_the_window(capsys: pytest.CaptureFixture[str]) -> None:
+    assert entry.main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert all(part in shown for part in ("FILE", entry.OPEN_COMMAND, entry.STORE_OPTION, entry.NEW_WINDOW_OPTION))
+
+
 def test_options_of_the_window_may_be_combined() -> None:
     expected = entry.WindowArguments([], Path("h.sqlite3"), is_separate=True)
     assert entry.window_arguments(["--new-window", "--store", "h.sqlite3"]) == expected

@@ -135,6 +135,7 @@ def test_valid_request_is_answered(qtbot: QtBot, path: Path, received: list[list
         valid(files="/tmp/a.loop.json"),
         valid(files=["a.loop.json"]),
         valid(files=["/tmp/a\0.loop.json"]),
+        valid(files=["/tmp/\ud800.loop.json"]),
         valid(files=[1]),
         valid(files=["/tmp/a"] * (single_instance.MAX_FILES + 1)),
         valid(token=None),
@@ -144,8 +145,8 @@ def test_valid_request_is_answered(qtbot: QtBot, path: Path, received: list[list
         b"x" * (single_instance.MAX_BYTES + 1),
     ],
     ids=[
-        *("empty", "text", "deep", "list", "no-list", "relative", "nul", "number", "many", "no-token", "nul-token"),
-        *("no-time", "too-late", "large"),
+        *("empty", "text", "deep", "list", "no-list", "relative", "nul", "surrogate", "number", "many", "no-token"),
+        *("nul-token", "no-time", "too-late", "large"),
     ],
 )
 def test_malformed_request_gets_no_answer(
@@ -265,7 +266,7 @@ def test_folder_that_others_may_use_is_not_used(runtime: dict[str, str], tmp_pat
     assert InstanceServer(None).listen(), "such a start opens a window of its own"
 
 
-def test_other_history_settings_user_folder_or_screen_is_another_program(
+def test_other_history_settings_variables_user_folder_or_screen_is_another_program(
     runtime: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paths = [
@@ -273,7 +274,10 @@ def test_other_history_settings_user_folder_or_screen_is_another_program(
         socket_path(tmp_path / "other.sqlite3", runtime),
         socket_path(None, {**runtime, "DISPLAY": ":2"}),
         socket_path(None, {**runtime, settings.PATH_VARIABLE: str(tmp_path / "settings.json")}),
+        socket_path(None, {**runtime, settings.variable_of("budget_usd"): "0.01"}),
+        socket_path(None, {**runtime, settings.variable_of("default_model"): "openai/x"}),
     ]
+    assert socket_path(None, {**runtime, settings.variable_of("budget_usd"): ""}) == paths[0]
     with_history = {**runtime, PATH_VARIABLE: str(tmp_path / "third.sqlite3")}
     paths.append(socket_path(None, with_history))
     assert socket_path(tmp_path / "third.sqlite3", runtime) == paths[-1]

@@ -221,7 +221,38 @@ def test_invalid_environment_stops_a_run_and_an_invalid_file_does_not(
     monkeypatch.setenv("LOOPWRIGHT_BUDGET_USD", "1,50")
     ended = program(*run)
     assert (ended.code, ended.out) == (2, "")
-    assert "LOOPWRIGHT_BUDGET_USD" in ended.err
+    assert ended.err.count("LOOPWRIGHT_BUDGET_USD") == 1
+
+
+def test_invalid_setting_of_the_window_does_not_concern_a_run(
+    program: Program, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = write(tmp_path, {"default": "words"}, "script.json")
+    path.parent.mkdir()
+    path.write_text('{"theme": "purple"}')
+    monkeypatch.setenv("LOOPWRIGHT_TEXT_SCALE", "abc")
+    ended = program("run", write(tmp_path, refine(1)), "--model", f"scripted:{script}", "--no-store")
+    assert (ended.code, "Warning" in ended.err) == (0, False)
+    assert "LOOPWRIGHT_TEXT_SCALE" in program("config", "list").err
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ("scripted:replies.json", "scripted:{folder}/replies.json"),
+        ("gguf:./mine.gguf", "gguf:{folder}/mine.gguf"),
+        ("gguf:mine", "gguf:mine"),
+        ("gguf:/models/mine.gguf", "gguf:/models/mine.gguf"),
+        ("openai/x", "openai/x"),
+        ("null", "null"),
+    ],
+)
+def test_default_model_in_a_file_does_not_depend_on_the_current_folder(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str, expected: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert program("config", "set", "default_model", model).code == 0
+    assert program("config", "get", "default_model").out == f"{expected.format(folder=tmp_path)}\n"
 
 
 def test_validate_uses_the_cap_of_the_settings(program: Program, path: Path, tmp_path: Path) -> None:

@@ -32,6 +32,15 @@ def pipe(monkeypatch: pytest.MonkeyPatch) -> Any:
     return put
 
 
+@pytest.mark.parametrize("command", [("validate", "-"), ("run", "-")])
+@pytest.mark.parametrize("content", ["", " \n"])
+def test_empty_standard_input_is_called_so(program: Program, pipe: Any, command: tuple[str, ...], content: str) -> None:
+    pipe(content)
+    ended = program(*command)
+    assert ended.code == 2
+    assert ended.err.startswith("Standard input is empty. Pipe ")
+
+
 def test_workflow_runs_and_is_stored_without_a_file(program: Program, pipe: Any) -> None:
     pipe(echo("text", "piped"))
 
