@@ -161,6 +161,7 @@ class _Past:
         self.finished = {path: event for path, event in ended.items() if path not in self.failed}
         outputs = {path: event.outputs for path, event in self.finished.items() if isinstance(event, NodeCompleted)}
         self.inputs = self._given_inputs(workflow, outputs)
+        self.part = run.part
         self.stale = stale_nodes(before, structure, outputs, models=called)
 
     def _given_inputs(self, workflow: Workflow, outputs: Mapping[str, Outputs]) -> dict[str, Value]:
@@ -209,7 +210,10 @@ def _missing_values(structure: Structure, part: Part, missing: Sequence[str], pa
     changed = [name(node) for node in missing if node in ran]
     failed = [name(node) for node in missing if node in broken]
     never = [name(node) for node in missing if node not in {*ran, *broken, *structure.loop_of}]
-    reasons = [f"{_listed(never)} {'has' if len(never) == 1 else 'have'} not run"] if never else []
+    # The outputs after a node that ran again are not reused, so that the last run does not have them.
+    again = past.part.node if past is not None and past.part is not None and past.part.node in nodes else ""
+    since = f" since {name(again)} did" if again and again != part.node else ""
+    reasons = [f"{_listed(never)} {'has' if len(never) == 1 else 'have'} not run{since}"] if never else []
     reasons += [f"{_listed(failed)} failed in the last run"] if failed else []
     reasons += [f"{_listed(changed)} changed since the last run, or something before did"] if changed else []
     message = f"{name(part.node)} needs values that the last run does not have: {'; '.join(reasons)}."
@@ -217,8 +221,9 @@ def _missing_values(structure: Structure, part: Part, missing: Sequence[str], pa
 
 
 def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(names[:_MOST_NAMED]) + more
+    if len(names) > _MOST_NAMED:
+        names = [*names[:_MOST_NAMED], f"{len(names) - _MOST_NAMED} more"]
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def start_partial_run(

@@ -169,6 +169,7 @@ async def test_outputs_that_depend_on_what_ran_again_are_not_carried_over() -> N
     with pytest.raises(MissingValuesError) as missing:
         await bench.part(Extent.ONLY, "polish")
     assert missing.value.nodes == ("draft",)
+    assert "“draft” has not run since “plan” did" in missing.value.message
 
 
 async def test_an_input_with_the_same_value_leaves_the_outputs_after_it_valid() -> None:
