@@ -15,7 +15,7 @@ from app.controllers.resume_fork_controller import ResumeForkController
 from app.dialogs import FileDialogs, is_dialog_open
 from app.history.compare_window import NO_PLACE, ComparedRun, CompareWindow, SideContent, live_compared_run
 from app.history.iterations_panel import IterationsPanel
-from app.history.run_labels import STATUS_LABELS, full_run_title, run_title
+from app.history.run_labels import STATUS_LABELS, full_run_title, run_title, stored_titles
 from app.history.runs_panel import RunsPanel
 from app.history.store_client import StoreClient
 from app.history.stored_session import recall_last_run
@@ -145,16 +145,17 @@ class HistoryController(QObject):
         run, run_id = self._shown_run(document), shown.run_id
         ran = shown.workflow or document.session.workflow
 
-        def read(store: Store) -> list[RunSummary]:
+        def read(store: Store) -> list[tuple[RunSummary, str]]:
             source = store.find(run_id).source if run_id else ""
             which = RunFilter(source=source) if source else RunFilter(workflow=ran.name)
-            return [other for other in store.runs(which, limit=MOST_OFFERED) if other.run_id != run_id]
+            others = (other for other in store.runs(which, limit=MOST_OFFERED) if other.run_id != run_id)
+            return [(other, full_run_title(other, stored_titles(store, other))) for other in others]
 
-        def offer(found: list[RunSummary]) -> None:
+        def offer(found: list[tuple[RunSummary, str]]) -> None:
             menu = self.run_menu
             menu.clear()
-            for other in found:
-                title = f"{full_run_title(other)} · {STATUS_LABELS[other.status]}".replace("&", "&&")
+            for other, name in found:
+                title = f"{name} · {STATUS_LABELS[other.status]}".replace("&", "&&")
                 other_side = SideContent(other.run_id, level, what)
                 menu.addAction(title).triggered.connect(
                     lambda _checked=False, left=other_side: self._compare(left, SideContent(run, level, what))

@@ -17,6 +17,7 @@ from app.history.run_labels import (
     can_resume,
     capitalized,
     fork_label,
+    node_titles,
     path_label,
     short_id,
     time_label,
@@ -79,7 +80,7 @@ class HistoryPage(QObject):
         self._is_held = is_owned
         status = STATUS_LABELS[summary.status] + (" in another window or program" if is_owned else "")
         hint = "answer it here or there; it continues there" if is_owned else ""
-        more = " · ".join(part for part in (fork_label(summary), hint) if part)
+        more = " · ".join(part for part in (fork_label(summary, node_titles(self.session.workflow)), hint) if part)
         self.bar.say(f"Run {short_id(summary.run_id)}, as it ran · {status}", capitalized(more))
         self.poller.start(summary, is_owned=is_owned)
         self._refresh_buttons()
@@ -92,7 +93,8 @@ class HistoryPage(QObject):
             at: The place in it; empty for a fork that continues where the original stopped.
         """
         self._parent = (parent, at)
-        self.bar.say(", ".join(part for part in (f"Fork of {short_id(parent)}", path_label(at)) if part))
+        place = path_label(at, node_titles(self.session.workflow))
+        self.bar.say(", ".join(part for part in (f"Fork of {short_id(parent)}", place) if part))
         self._refresh_buttons()
 
     def compare_with_today(self, documents: Sequence[DocumentPage]) -> None:

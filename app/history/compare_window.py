@@ -11,7 +11,7 @@ from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QComboBox, QDialog, QPushButton, QSizePolicy, QWidget
 
 from app.history.compare_pane import ComparePane, Comparison, compare, not_compared, summary
-from app.history.run_labels import full_run_title, path_label
+from app.history.run_labels import full_run_title, node_titles, path_label, stored_titles
 from app.history.store_client import StoreClient
 from app.history.stored_session import StoredRun, read_level, read_outline
 from app.inspector.result_text import value_text
@@ -157,7 +157,8 @@ def read_compared_run(store: Store, run_id: str) -> ComparedRun:
         if level not in run.levels:
             run.add_level(read_level(store, run, level))
 
-    return ComparedRun(run_id, full_run_title(run.summary), run.structure, run.view_model, fill)
+    title = full_run_title(run.summary, node_titles(run.structure.workflow))
+    return ComparedRun(run_id, title, run.structure, run.view_model, fill)
 
 
 def live_compared_run(title: str, structure: Structure, view_model: RunViewModel) -> ComparedRun:
@@ -430,7 +431,8 @@ class CompareWindow(QDialog):
                 side.offer_runs([*(run for run in there if run not in runs), *runs])
 
         def work(store: Store) -> list[tuple[str, str]]:
-            return [(run.run_id, full_run_title(run)) for run in store.runs(limit=MAX_RECENT)]
+            runs = store.runs(limit=MAX_RECENT)
+            return [(run.run_id, full_run_title(run, stored_titles(store, run))) for run in runs]
 
         self._access.ask(work, answered, self._fail, worker=self._worker)
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import lru_cache
 from time import time as clock_time
 from typing import Final
 
-from engine.document.model import stem_of
+from engine.document.model import Workflow, stem_of
 from engine.formatting import format_count, format_money
-from engine.store.store_protocol import RunStatus, RunSummary, Totals
+from engine.store.store_protocol import RunStatus, RunSummary, Store, StoreError, Totals
 
 STATUS_LABELS: Final = {
     RunStatus.RUNNING: "Running",
@@ -81,17 +84,45 @@ def run_title(summary: RunSummary, now: float | None = None) -> str:
     return f"{workflow_name(summary)}, {time_label(summary.started, now)}"
 
 
-def full_run_title(summary: RunSummary) -> str:
+NodeTitles = Mapping[str, str]
+"""Titles of nodes by id; those without one are left out."""
+NO_TITLES: Final[NodeTitles] = {}
+
+
+def node_titles(workflow: Workflow) -> NodeTitles:
+    """Return the titles of the nodes of a workflow."""
+    return {node.id: node.title for node in workflow.nodes if node.title}
+
+
+def stored_titles(store: Store, summary: RunSummary) -> NodeTitles:
+    """Return the titles of the nodes that the label of a run may name. Reads the store, so call it in a thread."""
+    if summary.part is None and not summary.forked_at:
+        return NO_TITLES
+    try:
+        return _titles_in(store.document(summary.run_id))
+    except StoreError:  # deleted meanwhile
+        return NO_TITLES
+
+
+@lru_cache(maxsize=32)  # few documents have many runs
+def _titles_in(document: str) -> NodeTitles:
+    from engine.store.run_sections import workflow_or_empty  # the window shows its bars before it loads the node types
+
+    return node_titles(workflow_or_empty(document))
+
+
+def full_run_title(summary: RunSummary, titles: NodeTitles = NO_TITLES) -> str:
     """Return a unique title of a run: `Self-Refine, today, 14:03 · 3fa2b1 · fork of 81c09d, iteration 3`."""
-    return " · ".join(part for part in (run_title(summary), short_id(summary.run_id), fork_label(summary)) if part)
+    parts = (run_title(summary), short_id(summary.run_id), fork_label(summary, titles))
+    return " · ".join(part for part in parts if part)
 
 
-def path_label(place: str) -> str:
-    """Format a path for people: `loop[2].critique` is `iteration 3, critique`.
+def path_label(place: str, titles: NodeTitles = NO_TITLES) -> str:
+    """Format a path for people: `loop[2].critique` is `iteration 3, Critique`, with its id if it has no title.
 
     Nested loops are named: `outer[1].inner[0]` is `outer 2, inner 1`.
     """
-    steps = [(name, int(index) if index else None) for name, index in _PLACE.findall(place)]
+    steps = [(titles.get(name, name), int(index) if index else None) for name, index in _PLACE.findall(place)]
     loops = sum(index is not None for _, index in steps)
     words = [
         name if index is None else f"iteration {index + 1}" if loops == 1 else f"{name} {index + 1}"
@@ -100,27 +131,33 @@ def path_label(place: str) -> str:
     return ", ".join(words)
 
 
-def fork_label(summary: RunSummary) -> str:
-    """Describe a fork or a partial run: `fork of 3fa2b1, iteration 3`, `up to draft, with outputs of 3fa2b1`."""
+def fork_label(summary: RunSummary, titles: NodeTitles = NO_TITLES) -> str:
+    """Describe a fork or a partial run: `fork of 3fa2b1, iteration 3`, `up to Draft, with outputs of 3fa2b1`."""
     if not summary.is_fork:
         reused = f", with outputs of {short_id(summary.parent)}" if summary.parent else ""
-        return f"{summary.part}{reused}" if summary.part is not None else ""
-    place = f", {path_label(summary.forked_at)}" if summary.forked_at else ""
+        return f"{_part_label(summary, titles)}{reused}" if summary.part is not None else ""
+    place = f", {path_label(summary.forked_at, titles)}" if summary.forked_at else ""
     return f"fork of {short_id(summary.parent)}{place}"
 
 
-def branch_label(summary: RunSummary, above: str) -> str:
-    """Return the label of a run below another: `Fork from iteration 3`, `Up to draft`, `Fork of 3fa2b1, iteration 3`.
+def branch_label(summary: RunSummary, above: str, titles: NodeTitles = NO_TITLES) -> str:
+    """Return the label of a run below another: `Fork from iteration 3`, `Up to Draft`, `Fork of 3fa2b1, iteration 3`.
 
     Args:
         summary: The run.
         above: Id of the run above it, which a fork of a fork does not come from.
+        titles: Titles of its nodes.
     """
     if not summary.is_fork and summary.part is not None:
-        return capitalized(str(summary.part))
+        return capitalized(_part_label(summary, titles))
     if summary.parent != above:
-        return capitalized(fork_label(summary))
-    return f"Fork from {path_label(summary.forked_at)}" if summary.forked_at else "Fork"
+        return capitalized(fork_label(summary, titles))
+    return f"Fork from {path_label(summary.forked_at, titles)}" if summary.forked_at else "Fork"
+
+
+def _part_label(summary: RunSummary, titles: NodeTitles) -> str:
+    assert summary.part is not None
+    return str(replace(summary.part, node=titles.get(summary.part.node, summary.part.node)))
 
 
 def totals_label(totals: Totals) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from bisect import bisect
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
@@ -21,11 +21,14 @@ from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistent
 from PySide6.QtGui import QBrush, QColor, QIcon
 
 from app.history.run_labels import (
+    NO_TITLES,
     STATUS_ICONS,
     STATUS_LABELS,
+    NodeTitles,
     branch_label,
     capitalized,
     fork_label,
+    stored_titles,
     time_label,
     workflow_name,
 )
@@ -45,10 +48,14 @@ _NO_INDEX: Final = QModelIndex()
 
 @dataclass(slots=True, eq=False)
 class Row:
-    """A run in the list. One that is not below another has all forks and partial runs that lead to it as children."""
+    """A run in the list. One that is not below another has all forks and partial runs that lead to it as children.
+
+    The titles are those of nodes that its label may name.
+    """
 
     summary: RunSummary
     parent: Row | None = None
+    titles: NodeTitles = field(default_factory=dict[str, str])
     at: int = 0
     children: list[Row] = field(default_factory=list["Row"])
 
@@ -61,11 +68,13 @@ class Page:
         runs: The runs.
         ancestors: Their direct and indirect parents that are not among them, by id.
         is_last: Whether there are no more runs.
+        titles: The titles of nodes that the labels of forks and partial runs may name, by run.
     """
 
     runs: Sequence[RunSummary]
     ancestors: dict[str, RunSummary]
     is_last: bool
+    titles: Mapping[str, NodeTitles] = field(default_factory=dict[str, NodeTitles])
 
 
 class RunsModel(QAbstractItemModel):
@@ -163,7 +172,8 @@ class RunsModel(QAbstractItemModel):
             for one in reversed(line.values()):
                 if one.run_id not in self._by_id:
                     above = self._by_id.get(one.parent)
-                    row = Row(one, above.parent or above if above is not None else None)
+                    parent = above.parent or above if above is not None else None
+                    row = Row(one, parent, page.titles.get(one.run_id, NO_TITLES))
                     self._by_id[one.run_id] = row
                     yield row
 
@@ -217,30 +227,30 @@ class RunsModel(QAbstractItemModel):
         summary, column = row.summary, index.column()
         if role in {Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole}:
             if column == 1 and row.parent is not None:
-                return branch_label(summary, row.parent.summary.run_id)
-            return cell(summary, column)
+                return branch_label(summary, row.parent.summary.run_id, row.titles)
+            return cell(summary, column, row.titles)
         if role == SUMMARY_ROLE:
             return summary
         look = _LOOKS.get(role)
         return look(summary, column) if look is not None else None
 
 
-_CELLS: Final[tuple[Callable[[RunSummary], str], ...]] = (
-    lambda run: capitalized(time_label(run.started)),
-    lambda run: " · ".join(part for part in (workflow_name(run), fork_label(run)) if part),
-    lambda run: STATUS_LABELS[run.status],
-    lambda run: format_count(run.iterations) if run.iterations else "–",
-    lambda run: run.error or capitalized(format_exit_reason(run.exit_reason)) or "–",
-    lambda run: format_money(run.cost_usd),
-    lambda run: format_count(run.tokens),
-    lambda run: format_duration(run.duration_s) if run.duration_s is not None else "–",
-    lambda run: ", ".join(model_label(name) for name in run.models),
+_CELLS: Final[tuple[Callable[[RunSummary, NodeTitles], str], ...]] = (
+    lambda run, _: capitalized(time_label(run.started)),
+    lambda run, titles: " · ".join(part for part in (workflow_name(run), fork_label(run, titles)) if part),
+    lambda run, _: STATUS_LABELS[run.status],
+    lambda run, _: format_count(run.iterations) if run.iterations else "–",
+    lambda run, _: run.error or capitalized(format_exit_reason(run.exit_reason)) or "–",
+    lambda run, _: format_money(run.cost_usd),
+    lambda run, _: format_count(run.tokens),
+    lambda run, _: format_duration(run.duration_s) if run.duration_s is not None else "–",
+    lambda run, _: ", ".join(model_label(name) for name in run.models),
 )
 
 
-def cell(summary: RunSummary, column: int) -> str:
+def cell(summary: RunSummary, column: int, titles: NodeTitles = NO_TITLES) -> str:
     """Return the text of a cell."""
-    return " ".join(_CELLS[column](summary).split())
+    return " ".join(_CELLS[column](summary, titles).split())
 
 
 def _tip(summary: RunSummary, column: int) -> str:
@@ -351,7 +361,8 @@ def read_page(store: Store, list_filter: RunListFilter, offset: int, known: Coll
     runs = store.runs(list_filter.filter(), limit=size, offset=offset)
     # A filtered list contains only matching runs, so forks are not below their parents.
     ancestors = _ancestors(store, runs, known) if list_filter.is_all else {}
-    return Page(runs, ancestors, len(runs) < size)
+    titles = {run.run_id: stored_titles(store, run) for run in (*runs, *ancestors.values())}
+    return Page(runs, ancestors, len(runs) < size, titles)
 
 
 def read_update(store: Store, list_filter: RunListFilter, size: int = PAGE) -> RunListUpdate:

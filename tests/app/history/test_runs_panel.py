@@ -115,9 +115,9 @@ def test_partial_runs_say_which_part_ran(store: Store, panel: RunsPanel, qtbot: 
     store_run(store, "aaaaaaaa", started=NOW - 50, name="First", part=Part(Extent.UNTIL, "draft"))
     store_run(store, "cccccccc", started=NOW - 30, name="First", parent="aaaaaaaa", part=Part(Extent.ONLY, "draft"))
     shown(panel, qtbot)
-    assert lines(panel) == ["First · up to draft", "  Only draft"]
+    assert lines(panel) == ["First · up to Draft", "  Only Draft"]
     until_listed(panel, qtbot, lambda: QTest.keyClicks(panel.text, "first"))
-    assert lines(panel) == ["First · only draft, with outputs of aaaaaa", "First · up to draft"]
+    assert lines(panel) == ["First · only Draft, with outputs of aaaaaa", "First · up to Draft"]
 
 
 def test_filtered_list_says_what_a_fork_was_forked_from(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
