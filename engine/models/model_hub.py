@@ -201,13 +201,13 @@ def downloaded_model(name: str) -> ModelFile | None:
     """Return a model of the catalog whose whole file is on this machine; None without one. Asks no server.
 
     Args:
-        name: Its name in the catalog.
+        name: Its name in the catalog. The demo model is left to `get_model_file`, which checks its hash.
     """
-    entry = next((one for one in CATALOG if one.name == name.strip().casefold() and one.is_downloaded), None)
-    if entry is None or (entry.name != DEMO and entry.target.stat().st_size != entry.size):
+    wanted = name.strip().casefold()
+    entry = next((one for one in CATALOG if one.name == wanted != DEMO and one.is_downloaded), None)
+    if entry is None or entry.target.stat().st_size != entry.size:
         return None
-    target = find_weights() if entry.name == DEMO else entry.target
-    return ModelFile(entry.title, target, entry.size, entry=entry)
+    return ModelFile(entry.title, entry.target, entry.size, entry=entry)
 
 
 def downloaded_files(name: str) -> list[Path]:

@@ -13,7 +13,7 @@ from engine.models import demo_weights, file_download, model_hub
 from engine.models.catalog import check_model_name
 from engine.models.gguf_files import find_gguf, models_folder
 from engine.models.keys import Keys
-from engine.models.model_hub import CATALOG, DEMO, find_model_file, get_model_file, machine_memory
+from engine.models.model_hub import CATALOG, DEMO, downloaded_model, find_model_file, get_model_file, machine_memory
 from engine.models.protocol import EMBEDDED_MODEL, ModelError, ModelErrorKind
 from tests.engine.models.loopback_hub import LoopbackHub
 
@@ -188,3 +188,8 @@ def test_memory_of_the_machine_is_known() -> None:
 
 def test_hub_is_reached_by_https() -> None:
     assert model_hub.HUB.startswith("https://")
+
+
+def test_demo_model_does_not_count_as_downloaded_without_its_hash() -> None:
+    assert next(model for model in CATALOG if model.name == DEMO).is_downloaded
+    assert downloaded_model(DEMO) is None
