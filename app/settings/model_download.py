@@ -216,7 +216,7 @@ class ModelDownloadDialog(QDialog):
         partial = 0 if chosen is None else partial_size(chosen.target)
         is_too_large = self._memory is not None and chosen is not None and chosen.memory > self._memory
         warning = "It needs more memory than this computer has. " if is_too_large else ""
-        self.about.say(warning + _description(chosen), "warning" if is_too_large else "")
+        self.about.say(warning + _description(chosen) + _folder(chosen), "warning" if is_too_large else "")
         self.add_key.setVisible(self._fix.startswith(Fix.ADD_KEY))
         self.bar.setVisible(is_running or bool(partial))
         self.discard.setVisible(bool(partial) and not is_running)
@@ -368,6 +368,13 @@ def _description(chosen: CatalogModel | ModelFile | None) -> str:
     if chosen.name == DEMO:
         return f"{chosen.about}."
     return f"{chosen.about}. From {chosen.file.rpartition('/')[0]} on Hugging Face."
+
+
+def _folder(chosen: CatalogModel | ModelFile | None) -> str:
+    """Say where a downloaded file is, so that the user can delete it."""
+    if chosen is None or chosen.model == EMBEDDED_MODEL or not chosen.is_downloaded:
+        return ""
+    return f" The file is in {chosen.target.parent}."
 
 
 def _table() -> QTableWidget:

@@ -97,9 +97,11 @@ def test_downloaded_model_is_used_where_it_was_wanted(
 def test_downloaded_model_becomes_the_default_model(
     dialog: ModelDownloadDialog, preferences: Preferences, qtbot: QtBot
 ) -> None:
+    assert str(models_folder()) not in dialog.about.text()
     press(dialog, qtbot, "Download")
     press(dialog, qtbot, "Use as default model")
 
+    assert str(models_folder()) in dialog.about.text()
     assert preferences.values.default_model == "gguf:qwen2.5-1.5b-instruct-q4_k_m"
     assert preferences.values.recent_models[0] == "gguf:qwen2.5-1.5b-instruct-q4_k_m"
 
