@@ -125,7 +125,7 @@ class UserSettings(BaseModel):
     )
     gguf_context_tokens: int | None = Field(
         default=None,
-        ge=1,
+        ge=256,  # what the runtime gives at least
         le=100_000_000,
         title="Context length (tokens)",
         description="Prompt and reply together, for models in GGUF files. More takes more memory. Empty: 8192, or less "
@@ -135,9 +135,9 @@ class UserSettings(BaseModel):
     gguf_threads: int | None = Field(
         default=None,
         ge=1,
-        le=100_000_000,
+        le=512,
         title="Processor threads",
-        description="For models in GGUF files. More than the number of cores is slower. Empty: half of the cores.",
+        description="For models in GGUF files. At most one for each core is used. Empty: half of the cores.",
         json_schema_extra=_LOCAL,
     )
     gguf_gpu_layers: int | None = Field(

@@ -522,8 +522,8 @@ class EmbeddedModel:
             return ModelError(
                 ModelErrorKind.CONTEXT_LENGTH,
                 f"The prompt has {failure.n_prompt_tokens} tokens, but {self.title} reads {failure.n_ctx}.",
-                "Shorten the prompt or what a loop appends to it (append_window), or choose a model with a larger "
-                "window.",
+                "Shorten the prompt or what a loop appends to it ('Window size'), or choose a model with a longer "
+                "context.",
             )
         return ModelError(
             ModelErrorKind.BAD_REQUEST,

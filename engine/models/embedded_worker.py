@@ -95,6 +95,7 @@ def start_server(settings: Message) -> Any:
         FatalError: The runtime is missing or refuses to start.
     """
     sys.path.append(settings["runtime"])
+    os.environ["GGML_NO_BACKTRACE"] = "1"  # an assertion that fails would start a debugger for half a minute
     socket_file = Path(settings["socket_folder"]) / "s.sock"
     try:
         runtime: Any = importlib.import_module("xllamacpp")

@@ -45,8 +45,9 @@ class GgufSettings:
     """How models in GGUF files are run.
 
     Attributes:
-        context_tokens: The context length; None for `DEFAULT_CONTEXT_TOKENS`, or less if the model supports less.
-        threads: The number of threads; None for half of the cores.
+        context_tokens: The context length, at least 256; None for `DEFAULT_CONTEXT_TOKENS`, or less if the model
+            supports less.
+        threads: The number of threads, at most one for each core is used; None for half of the cores.
         gpu_layers: The number of layers on the graphics card; None for as many as fit.
     """
 

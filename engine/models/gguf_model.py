@@ -7,6 +7,7 @@ messages of the same role in a row, system messages) is changed as for other ser
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -129,7 +130,8 @@ class GgufModel(EmbeddedModel):
             "modified_ns": loaded.modified_ns,
             "sha256": "",
             "runtime": str(find_runtime()),
-            "threads": wanted.threads or default_threads(),
+            # With more threads than cores a token takes minutes, with hundreds the runtime crashes.
+            "threads": min(wanted.threads or default_threads(), os.cpu_count() or 1),
             "context_tokens": wanted.context_tokens or min(longest or DEFAULT_CONTEXT_TOKENS, DEFAULT_CONTEXT_TOKENS),
             "gpu_layers": wanted.gpu_layers,
         }
@@ -173,7 +175,12 @@ class GgufModel(EmbeddedModel):
     def runtime_error(self, failure: Failure) -> ModelError:
         """Return the error of a request that the runtime refused; an error of the chat template without its source."""
         message = failure.message.rpartition(_TEMPLATE_ERROR)[2]
-        return super().runtime_error(failure.model_copy(update={"message": message}))
+        error = super().runtime_error(failure.model_copy(update={"message": message}))
+        longest = self._loaded.header.context_tokens if self._loaded is not None else None
+        if error.kind is ModelErrorKind.CONTEXT_LENGTH and longest and longest > (failure.n_ctx or longest):
+            error.remedy = f"Raise the context length (the model supports {longest:,} tokens), or shorten the prompt."
+            error.fix = Fix.CHANGE_SETTING.of("gguf_context_tokens")
+        return error
 
     def _load(self) -> _Loaded:
         """Find the file and read its header, unless it is known."""

@@ -264,15 +264,15 @@ class NodeContext(Generic[ConfigT]):
         on_cut_off = getattr(self.config, "on_cut_off", "warn")
         if on_cut_off == "fail":
             raise cut_off_error(reply, request)
-        continued = 0
+        continued, last = 0, reply
         while on_cut_off == "continue" and can_be_continued(reply) and continued < MAX_CONTINUATIONS:
             rest = await self.services.complete(self, choice, rest_request(request, reply.text))
             if failure_of(rest, request, self.config) is not None:
                 break
-            reply = joined(reply, rest)
+            reply, last = joined(reply, rest), rest
             continued += 1
         if reply.finish is Finish.LENGTH:
-            self.warn(cut_off_warning(request, continued))
+            self.warn(cut_off_warning(last, request, continued))
         return reply
 
     def _with_notes(self, messages: Iterable[Message]) -> tuple[Message, ...]:
@@ -356,7 +356,7 @@ CONTINUE: Final = Message(
 )
 """Asks for the rest of a truncated reply."""
 
-_RAISE_LIMIT: Final = "Raise 'Max tokens', or choose 'Ask for the rest' under 'When a reply is truncated'."
+_ASK_FOR_REST: Final = "choose 'Ask for the rest' under 'When a reply is truncated'."
 _CHANGE_PROMPT: Final = "Change the prompt, or choose another model."
 _QUOTED_LENGTH: Final = 300
 _LONGEST_SEAM: Final = 4000
@@ -402,14 +402,15 @@ def no_text(reply: Reply) -> ModelError:
 
 def cut_off_error(reply: Reply, request: Request) -> ModelError:
     """The error of a truncated reply."""
-    message = f"The reply was cut off{_limit(request)}."
-    return ModelError(ModelErrorKind.CUT_OFF, message, _RAISE_LIMIT, partial=reply.text)
+    limit, remedy = _limit(reply, request)
+    return ModelError(ModelErrorKind.CUT_OFF, f"The reply was cut off {limit}.", remedy, partial=reply.text)
 
 
-def cut_off_warning(request: Request, continued: int = 0) -> str:
+def cut_off_warning(reply: Reply, request: Request, continued: int = 0) -> str:
     """The warning about a truncated reply that is used."""
     times = f", and still is after {format_count(continued, 'continuation')}" if continued else ""
-    return f"The reply was cut off{_limit(request)}{times}. {_RAISE_LIMIT}"
+    limit, remedy = _limit(reply, request)
+    return f"The reply was cut off {limit}{times}. {remedy}"
 
 
 def can_be_continued(reply: Reply) -> bool:
@@ -465,9 +466,15 @@ def _is_repeated(end: str, start: str, length: int) -> bool:
     return length >= sure or (starts_word and (ends_word or length >= _SURE_SEAM_OF_WORDS))
 
 
-def _limit(request: Request) -> str:
-    limit = "the model's limit" if request.max_tokens is None else format_count(request.max_tokens, "token")
-    return f" at {limit}"
+def _limit(reply: Reply, request: Request) -> tuple[str, str]:
+    """Return where a truncated reply was cut off, and what to do."""
+    limit, tokens = request.max_tokens, reply.usage.output_tokens
+    if limit is None:
+        return "at the model's limit", f"Raise 'Max tokens' or the model's context length, or {_ASK_FOR_REST}"
+    if reply.usage.exact and 0 < tokens < limit:  # its context is full, or its server allows less than the node
+        where = f"after {format_count(tokens, 'token')}, at the model's limit"
+        return where, "Shorten the prompt, raise the model's context length, or choose another model."
+    return f"at {format_count(limit, 'token')}", f"Raise 'Max tokens', or {_ASK_FOR_REST}"
 
 
 def _error(kind: ModelErrorKind, message: str, remedy: str, reply: Reply) -> ModelError:

@@ -367,3 +367,10 @@ def test_any_file_lets_the_program_start(path: Path, content: bytes) -> None:
         for name in SETTINGS
         if loaded.source(name) is Source.DEFAULT and getattr(loaded.values, name) != getattr(defaults, name)
     ] == []
+
+
+@pytest.mark.parametrize(("name", "value"), [("gguf_context_tokens", 255), ("gguf_threads", 513)])
+def test_values_that_crash_the_runtime_are_refused(name: str, value: int) -> None:
+    with pytest.raises(SettingsError):
+        parse_setting(name, str(value))
+    assert parse_setting(name, "256") == 256

@@ -170,18 +170,34 @@ async def test_context_length_is_a_setting_that_applies_to_the_next_call(make: M
     assert first.kind is second.kind is ModelErrorKind.CONTEXT_LENGTH
     assert "reads 256" in first.message
     assert "reads 512" in second.message
+    assert first.fix == second.fix == "change_setting:gguf_context_tokens"
+    assert "8,192" in first.remedy
 
 
 async def test_settings_reach_the_child_and_have_defaults(make: Make, worker: Callable[[str], Path]) -> None:
     program = worker(READY + ECHO_SETTINGS)
 
-    given = GgufSettings(context_tokens=300, threads=3, gpu_layers=0)
+    given = GgufSettings(context_tokens=300, threads=1, gpu_layers=0)
     chosen = json.loads((await make(settings=lambda: given, worker=program).complete(HELLO)).text)
     default = json.loads((await make(settings=GgufSettings, worker=program).complete(HELLO)).text)
 
-    assert (chosen["context_tokens"], chosen["threads"], chosen["gpu_layers"]) == (300, 3, 0)
+    assert (chosen["context_tokens"], chosen["threads"], chosen["gpu_layers"]) == (300, 1, 0)
     assert (default["context_tokens"], default["threads"]) == (8192, embedded.default_threads())
     assert default["gpu_layers"] is None
+
+
+async def test_no_more_threads_than_cores_are_used(make: Make, worker: Callable[[str], Path]) -> None:
+    reply = await make(settings=lambda: GgufSettings(threads=100_000), worker=worker(READY + ECHO_SETTINGS)).complete(
+        HELLO
+    )
+    assert json.loads(reply.text)["threads"] == os.cpu_count()
+
+
+async def test_runtime_that_aborts_is_reported_without_a_backtrace(make: Make) -> None:
+    error = await failure_of(make(settings=lambda: GgufSettings(context_tokens=1)))
+    assert error.kind is ModelErrorKind.INTERRUPTED
+    assert "0x" not in error.message
+    assert "Inferior" not in error.message
 
 
 async def test_default_context_is_no_longer_than_the_model_supports(make: Make, worker: Callable[[str], Path]) -> None:

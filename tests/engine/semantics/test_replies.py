@@ -233,6 +233,19 @@ async def test_a_truncated_reply_is_used_with_a_warning(kind: str) -> None:
     assert "cut off at 7 tokens" in warning
 
 
+@pytest.mark.parametrize("on_cut_off", ["warn", "fail"])
+async def test_a_reply_shorter_than_max_tokens_was_cut_off_by_the_model(on_cut_off: str) -> None:
+    reply = Reply("half", Finish.LENGTH, Usage(250, 6))
+    ends = "failed" if on_cut_off == "fail" else "completed"
+    played = await play(asking("llm", max_tokens=100_000, on_cut_off=on_cut_off), reply, ends=ends)
+
+    said = played.result.error if on_cut_off == "fail" else _warnings(played)[0]
+    assert "after 6 tokens" in said
+    assert "100,000" not in said
+    assert "Max tokens" not in said
+    assert on_cut_off == "fail" or "context length" in said  # the remedy of an error is apart
+
+
 @pytest.mark.parametrize("kind", ASKING)
 async def test_a_truncated_reply_can_fail_the_node(kind: str) -> None:
     def answer(call: Call) -> Reply:
