@@ -73,7 +73,7 @@ class FileDialogs:
         dialog = QFileDialog(parent, "Save as", str(suggestion.parent), filters)
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         for name_filter, suffix in SUFFIX_BY_FILTER.items():
-            if filters == SAVE_FILTER and suggestion.name.endswith(suffix):
+            if filters == SAVE_FILTER and suggestion.name.lower().endswith(suffix):
                 dialog.selectNameFilter(name_filter)
                 dialog.setDefaultSuffix(suffix[1:])
         dialog.selectFile(suggestion.name)

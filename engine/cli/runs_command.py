@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import chain
 from pathlib import Path
@@ -143,11 +143,11 @@ def _row(before: str, run: RunSummary) -> Sequence[str]:
 
 
 def _tree(runs: Sequence[RunSummary]) -> Iterator[tuple[str, RunSummary]]:
-    """The runs with forks below their parents, each with the tree lines before its id."""
-    listed = {run.run_id for run in runs}
+    """The runs with forks and partial runs below their parents, each with the tree lines before its id."""
+    listed = {run.run_id: run for run in runs}
     forks: dict[str, list[RunSummary]] = {}
     for run in reversed(runs):
-        forks.setdefault(run.parent if run.parent in listed else "", []).append(run)
+        forks.setdefault(_parent_in_tree(run, listed), []).append(run)
 
     seen: set[str] = set()  # an imported run may name any parent, even itself
 
@@ -164,6 +164,20 @@ def _tree(runs: Sequence[RunSummary]) -> Iterator[tuple[str, RunSummary]]:
             seen.add(run.run_id)
             yield "", run
             yield from below(run, "")
+
+
+def _parent_in_tree(run: RunSummary, listed: Mapping[str, RunSummary]) -> str:
+    """The run below which a run is shown; empty without one.
+
+    Partial runs are siblings: each reuses the outputs of the one before, so that the tree would only grow deeper.
+    """
+    parent, passed = listed.get(run.parent), set[str]()
+    while parent is not None and parent.parent in listed and not (run.is_fork or parent.is_fork):
+        if parent.run_id in passed:
+            break
+        passed.add(parent.run_id)
+        parent = listed[parent.parent]
+    return parent.run_id if parent is not None else ""
 
 
 def runs_delete(

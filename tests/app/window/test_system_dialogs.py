@@ -81,6 +81,7 @@ def test_save_dialog_suggests_a_path(workbench: Workbench, tmp_path: Path) -> No
         ("mine.loopwright", "*", "mine.loopwright"),
         ("my.draft", "*.loopwright", "my.draft.loopwright"),
         ("plain.json", "*.loopwright", "plain.loopwright"),
+        ("X.LOOPWRIGHT", "*.loop.json", "X.loop.json"),
     ],
 )
 def test_both_suffixes_of_workflows_can_be_chosen(
@@ -90,7 +91,7 @@ def test_both_suffixes_of_workflows_can_be_chosen(
     FileDialogs().save_file(workbench.window, tmp_path / suggested, SAVE_FILTER, chosen.append)
     box = dialog(workbench)
     if is_workflow_file(suggested):
-        assert suggested.endswith(name_filters(box).currentText().partition("*")[2].rstrip(")"))
+        assert suggested.lower().endswith(name_filters(box).currentText().partition("*")[2].rstrip(")"))
     choose_filter(box, chosen_filter)
     box.accept()
 

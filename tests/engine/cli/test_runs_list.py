@@ -15,17 +15,24 @@ from tests.engine.cli.kit import Events, Program
 
 
 def keep(
-    run_id: str, *, name: str = "Sample", day: int = 1, parent: str = "", end: str = "RunCompleted", **fields: Any
+    run_id: str,
+    *,
+    name: str = "Sample",
+    day: int = 1,
+    parent: str = "",
+    only: str = "",
+    end: str = "RunCompleted",
+    **fields: Any,
 ) -> None:
-    """Store a run that started on that day of 2026."""
+    """Store a run that started on that day of 2026; a fork if it has a parent, or a partial run of one node."""
+    place = only or ("loop[1]" if parent else "")
+    part = {"extent": "only", "target": only} if only else {}
     began = (datetime(2026, 1, 1).astimezone() + timedelta(days=day - 1)).timestamp()
     event = Events()
     ended = {"outputs": {}, "usage": Usage(3, 4), "cost_usd": 0.5, "duration_s": 1.0}
     looped = {"iterations_run": 1, "exit_reason": "stable_output", "converged": True, "returned": 0}
     events = [
-        event(
-            "RunStarted", workflow=name, inputs={}, models=("m",), parent=parent, forked_at="loop[1]" if parent else ""
-        ),
+        event("RunStarted", workflow=name, inputs={}, models=("m",), parent=parent, forked_at=place, **part),
         event("LoopIterationStarted", "loop", index=0, total=3, input_preview=""),
         event.iteration("loop", 0, "x"),
         event("LoopCompleted", "loop", cost_usd=0.5, duration_s=1.0, **looped),
@@ -34,7 +41,7 @@ def keep(
         ended |= {"error": "The key\nwas [red]refused[/red]\x1b[2J.", "remedy": "Set it.", "node": "loop[0].draft"}
     events += [event(end, **{**ended, **fields})] if end else []
     store = open_store()
-    head = RunHead(run_id, "{}", {}, f"/home/{name}.loop.json", parent, "loop[1]" if parent else "")
+    head = RunHead(run_id, "{}", {}, f"/home/{name}.loop.json", parent, place)
     store.import_run(head, [_dated(each, run_id, began) for each in events])
     store.close()
 
@@ -108,6 +115,16 @@ def test_tree_shows_forks_below_their_parents(program: Program):
     keep("eeee", day=5, parent="gone")
     drawn = [line.partition("  Sample")[0].rstrip() for line in program("runs", "--tree").out.splitlines()[1:]]
     assert drawn == ["eeee", "aaaa", "├─ bbbb", "│  └─ cccc", "└─ dddd"]
+
+
+def test_tree_shows_partial_runs_as_siblings(program: Program):
+    keep("aaaa", day=1)
+    keep("bbbb", day=2, parent="aaaa", only="draft")
+    keep("cccc", day=3, parent="bbbb", only="draft")
+    keep("dddd", day=4, parent="cccc", only="draft")
+    keep("eeee", day=5, parent="dddd")
+    drawn = [line.partition("  Sample")[0].rstrip() for line in program("runs", "--tree").out.splitlines()[1:]]
+    assert drawn == ["aaaa", "├─ bbbb", "├─ cccc", "└─ dddd", "   └─ eeee"]
 
 
 def test_run_that_is_its_own_parent_is_listed(program: Program):
