@@ -94,7 +94,8 @@ def read_header(file: Path, *, with_vocabulary: bool = False) -> GgufHeader:
 
     Args:
         file: The file.
-        with_vocabulary: Whether to read the vocabulary too, which takes up to half a second.
+        with_vocabulary: Whether to read the vocabulary too, which takes up to half a second. In a small file, which
+            may be the beginning of one, it is always read.
 
     Raises:
         OSError: The file cannot be read.
@@ -107,7 +108,7 @@ def read_header(file: Path, *, with_vocabulary: bool = False) -> GgufHeader:
     values: dict[str, Scalar] = {}
     try:
         for key in reader.each_key():
-            if key.startswith(_VOCABULARY) and not with_vocabulary:
+            if key.startswith(_VOCABULARY) and not with_vocabulary and len(part) < size:
                 break
             reader.read_value(key, values)
     except _EndOfPartError:
@@ -115,7 +116,7 @@ def read_header(file: Path, *, with_vocabulary: bool = False) -> GgufHeader:
             raise DamagedFileError("it is incomplete or damaged") from None
         if with_vocabulary:
             raise GgufError("its header is too large") from None
-    return _header(size, values, reader.control_tokens)
+    return _header(size, values, reader.control_tokens if with_vocabulary else ())
 
 
 def _header(size: int, values: dict[str, Scalar], control_tokens: tuple[str, ...]) -> GgufHeader:

@@ -119,6 +119,16 @@ def test_list_has_headers_and_leaves_out_what_writes_no_text() -> None:
     assert "broken.gguf cannot be used: it is not a GGUF file" in broken.problem
 
 
+def test_beginning_of_a_file_is_not_ready(home: Path) -> None:
+    whole = write_header(home / "whole.gguf", language_model(**{"tokenizer.ggml.tokens": ["a"] * 500}))
+    models_folder().mkdir()
+    (models_folder() / "cut.gguf").write_bytes(whole.read_bytes()[:2_000])
+
+    (cut,) = list_gguf_models()
+    assert cut.header is None
+    assert "incomplete" in cut.problem
+
+
 def test_model_in_several_files_is_one() -> None:
     parts = [
         write_header(models_folder() / f"Big-0000{number}-of-00003.gguf", language_model("Big")) for number in (1, 2, 3)
