@@ -89,7 +89,7 @@ def extract_subflow(document: Document, node_ids: Iterable[str]) -> Batch:
     ]
     what = title_of(workflow, body[0]) if len(body) == 1 else f"{len(body)} nodes"
     batch = Batch(f"Wrap {what} in a subflow", tuple(operations))
-    _refuse_new_problems(document, batch, "These nodes cannot become a subflow")
+    _refuse_new_problems(document, batch, "These nodes cannot become a subflow", is_wrap=True)
     return batch
 
 
@@ -419,13 +419,17 @@ def _without(workflow: Workflow, gone: Iterable[str]) -> dict[str, Any]:
     return {**workflow.layout, "nodes": entries}
 
 
-def _refuse_new_problems(document: Document, batch: Batch, refusal: str) -> None:
+def _refuse_new_problems(document: Document, batch: Batch, refusal: str, *, is_wrap: bool = False) -> None:
     """Refuse an edit after which the document has errors that it did not have before."""
     before = validate_structure(document.structure)
     after = validate_structure(analyse(batch.apply(document.workflow)[0], document.registry))
     known = Counter(problem.code for problem in before)
     for problem in after:
         if problem.severity is Severity.ERROR and not known[problem.code]:
+            if is_wrap and problem.code == "unknown-name" and problem.node in document.workflow.nodes_by_id:
+                title = title_of(document.workflow, problem.node)
+                message = f"{refusal}: “{title}” uses a value of theirs by its name, which a subflow would hide."
+                raise OperationError(message, f"Select “{title}” too.")
             raise OperationError(f"{refusal}: {problem.message}", problem.remedy)
         known[problem.code] -= 1
 

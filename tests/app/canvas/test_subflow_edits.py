@@ -16,6 +16,8 @@ from app.canvas.loop_edits import Document
 from app.canvas.subflow_edits import extract_subflow, inline_subflow
 from app.node_layout import Box, auto_layout, stored_position
 from engine import validate
+from engine.bundled import templates_folder
+from engine.document.files import load
 from engine.document.model import Workflow
 from engine.document.operations import OperationError
 from engine.document.problems import has_errors
@@ -143,6 +145,16 @@ def test_nodes_that_need_their_loop_are_refused():
     )
     with pytest.raises(OperationError, match="loop"):
         extract_subflow(opened(document), ["draft"])
+
+
+def test_the_node_that_uses_a_value_by_its_name_is_to_be_selected_too():
+    review = load(templates_folder() / "code-review.loop.json")
+    title = review.nodes_by_id["loop"].title
+    with pytest.raises(OperationError) as refused:
+        extract_subflow(opened(review), ["review"])
+    assert f"“{title}”" in refused.value.message
+    assert refused.value.remedy == f"Select “{title}” too."
+    assert not has_errors(validate(extracted(review, "review", "loop")))
 
 
 @pytest.mark.parametrize("selected", [[], ["task"], ["text"]])
