@@ -19,7 +19,8 @@ from app.theme.tokens import UNIT
 from app.theme.widgets import STRETCH, PlainLabel, ProgressBar, hbox, make_read_only, plain_tool_tip, vbox
 from engine.errors import EngineError, Fix
 from engine.formatting import format_bytes
-from engine.models.file_download import Progress, discard_partial, partial_size
+from engine.models.file_download import Progress, discard_partial, partial_size, paused_downloads
+from engine.models.gguf_files import models_folder
 from engine.models.model_hub import CATALOG, DEMO, CatalogModel, ModelFile, find_model_file, get_model_file
 from engine.models.model_hub import machine_memory as memory_of_machine
 from engine.models.protocol import EMBEDDED_MODEL
@@ -155,10 +156,21 @@ class ModelDownloadDialog(QDialog):
         names = [model.name for model in CATALOG]
         if name in names and not self.is_running:
             self.table.selectRow(names.index(name))
+        elif not self.is_running and not self.isVisible():
+            self._show_paused()
         self.show()
         self.raise_()
         self.activateWindow()
         self._update()
+
+    def _show_paused(self) -> None:
+        """Show a paused download that is not of the catalog, which nothing else in the dialog shows."""
+        in_catalog = {model.target for model in CATALOG}
+        paused = (address for file, address in paused_downloads(models_folder()).items() if file not in in_catalog)
+        if address := next(paused, ""):
+            self.other.setText(address)
+            self._type(address)
+            self.status.say("The download of this model is paused. Look it up to resume or delete it.")
 
     def _lay_out(self) -> None:
         other_label = PlainLabel("Another model")

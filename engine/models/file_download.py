@@ -214,6 +214,16 @@ def partial_size(target: Path) -> int:
         return 0
 
 
+def paused_downloads(folder: Path) -> dict[Path, str]:
+    """Return the files in a folder whose download is unfinished, each with its address without the query."""
+    found: dict[Path, str] = {}
+    for part in sorted(folder.glob("*.part")):
+        target = part.with_suffix("")
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            found[target] = str(json.loads(_state_file(target).read_bytes())["address"])
+    return found
+
+
 def discard_partial(target: Path) -> None:
     """Delete what an unfinished download has left.
 
@@ -346,7 +356,8 @@ class _Download:
                 file.truncate()
             else:
                 self._state_file.truncate(0)
-                self._state_file.write(json.dumps({"version": remote.version, "size": remote.size}).encode())
+                state = {"version": remote.version, "size": remote.size, "address": self._source.shown}
+                self._state_file.write(json.dumps(state).encode())
                 self._state_file.flush()
             done, buffer = start, bytearray()
             self._meter.restart()

@@ -213,6 +213,30 @@ def test_another_file_of_the_same_name_is_not_offered_for_use(dialog: ModelDownl
     assert dialog.start.text() == "Look up"
 
 
+def test_paused_download_of_another_model_is_shown_when_the_dialog_opens_again(
+    dialog: ModelDownloadDialog,
+    hub: LoopbackHub,
+    preferences: Preferences,
+    engine_thread: EngineThread,
+    qtbot: QtBot,
+) -> None:
+    qtbot.keyClicks(dialog.other, "maker/model/other.gguf")
+    press(dialog, qtbot, "Look up")
+    pause_in_the_middle(dialog, hub, qtbot)
+    dialog.close()
+    again = ModelDownloadDialog(engine_thread, preferences)
+    qtbot.addWidget(again)
+    again.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose, False)
+    again.show_for(None)
+
+    assert "paused" in again.status.text()
+    press(again, qtbot, "Look up")
+    with qtbot.waitSignal(again.downloaded, timeout=20_000):
+        press(again, qtbot, "Resume")
+    assert (models_folder() / "other.gguf").read_bytes() == CONTENT
+    assert hub.range_starts == [None, "bytes=1000000-"]
+
+
 def test_refusal_offers_a_key_for_the_host(dialog: ModelDownloadDialog, hub: LoopbackHub, qtbot: QtBot) -> None:
     hub.hub_answers.append(Answer(401, (("X-Error-Code", "GatedRepo"),)))
     press(dialog, qtbot, "Download")
