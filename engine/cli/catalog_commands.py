@@ -309,12 +309,16 @@ def _download(name: str) -> tuple[ModelFile, Path]:
 
 
 def _list_catalog(*, as_json: bool) -> None:
+    from engine.models.file_download import partial_size, paused_downloads
+    from engine.models.gguf_files import models_folder
     from engine.models.model_hub import CATALOG, machine_memory
 
+    paused = paused_downloads(models_folder())
     if as_json:
         names = ("name", "title", "category", "license", "size", "memory", "about", "is_downloaded")
         listed = [{name: getattr(model, name) for name in names} for model in CATALOG]
-        write_json({"machine_memory": machine_memory(), "models": listed})
+        files = [{"file": f"{file}.part", "address": address} for file, address in paused.items()]
+        write_json({"machine_memory": machine_memory(), "models": listed, "paused": files})
         return
     rows = [
         (
@@ -333,6 +337,10 @@ def _list_catalog(*, as_json: bool) -> None:
     if memory is not None:
         out().line()
         out().line(f"This machine has {format_bytes(memory)} of memory.")
+    for file, address in paused.items():
+        out().line(
+            f"Paused: {file}.part ({format_bytes(partial_size(file))}). Resume it: loopwright models get {address}"
+        )
 
 
 def _describe_download(model: ModelFile) -> None:

@@ -71,6 +71,9 @@ def test_killed_download_is_resumed_by_the_next_process(hub: LoopbackHub, progra
         running.wait(30)
     hub.go_on.set()
     assert left(tmp_path) == ["model.gguf.part", "model.gguf.part.json"]
+    (paused,) = program("models", "get", "--json").json["paused"]
+    assert paused == {"file": f"{target}.part", "address": f"{hub.url}/maker/model/resolve/main/model.gguf"}
+    assert paused["address"] in "".join(program("models", "get").out.split())
     size = partial_size(target)
     ended = program("models", "get", NAME)
 
