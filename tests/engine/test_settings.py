@@ -84,7 +84,7 @@ def test_every_setting_can_be_stored_and_set_in_the_environment(path: Path, name
         "text_scale": "1.5",
     }
     default = getattr(UserSettings(), name)
-    text = texts.get(name, str(not default).lower() if isinstance(default, bool) else "77")
+    text = texts.get(name, str(not default).lower() if isinstance(default, bool) else "277")
     value = parse_setting(name, text)
     change_settings(path, {name: value})
 

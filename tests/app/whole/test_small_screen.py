@@ -30,6 +30,7 @@ from app.inspector.pin_dialog import PinDialog
 from app.inspector.prompt_editor import PromptWindow
 from app.inspector.template_variables import TextKind
 from app.inspector.value_view import ValueViewer
+from app.settings.install_dialog import InstallDialog
 from app.settings.key_dialog import KeyDialog
 from app.settings.model_download import ModelDownloadDialog
 from app.theme.style import style
@@ -187,6 +188,7 @@ OPENERS: dict[str, tuple[type[QDialog], Opener]] = {
     "question of another program's run": (AnswerDialog, question_of_a_run),
     "API key": (KeyDialog, key),
     "download": (ModelDownloadDialog, download),
+    "install": (InstallDialog, lambda workbench, *_: InstallDialog("web", workbench.window).show()),
     "models": (ModelList, model_list),
     "pin": (PinDialog, lambda workbench, document, _: PinDialog(document.session, "draft", workbench.window).show()),
     "prompt": (PromptWindow, lambda workbench, *_: PromptWindow("Prompt", TextKind.TEMPLATE, workbench.window).show()),
