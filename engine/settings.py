@@ -444,7 +444,7 @@ def change_settings(
 
     Raises:
         SettingsBusyError: Another program is changing the file all that time.
-        SettingsError: The file cannot be read, and stays as it is, or it cannot be written.
+        SettingsError: The file cannot be read and is left unchanged, or it cannot be written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -87,7 +87,7 @@ def list_settings(
 
 @config_app.command("get")
 def get_setting(key: Key) -> int:
-    """Print the value of a setting: a text as it is, any other value as JSON.
+    """Print the value of a setting: texts without quotation marks, other values as JSON.
 
     Example: loopwright config get default_model
     """

@@ -94,7 +94,7 @@ def read_header(file: Path, *, with_vocabulary: bool = False) -> GgufHeader:
 
     Args:
         file: The file.
-        with_vocabulary: Whether to read the vocabulary too, which takes up to half a second. In a small file, which
+        with_vocabulary: Whether to read the vocabulary too, which may take half a second. In a small file, which
             may be the beginning of one, it is always read.
 
     Raises:
