@@ -226,9 +226,9 @@ class RunsModel(QAbstractItemModel):
         row: Row = index.internalPointer()
         summary, column = row.summary, index.column()
         if role in {Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole}:
-            if column == 1 and row.parent is not None:
-                return branch_label(summary, row.parent.summary.run_id, row.titles)
-            return cell(summary, column, row.titles)
+            return _text(row, column)
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return _tip(row, column)
         if role == SUMMARY_ROLE:
             return summary
         look = _LOOKS.get(role)
@@ -253,11 +253,18 @@ def cell(summary: RunSummary, column: int, titles: NodeTitles = NO_TITLES) -> st
     return " ".join(_CELLS[column](summary, titles).split())
 
 
-def _tip(summary: RunSummary, column: int) -> str:
+def _text(row: Row, column: int) -> str:
+    if column == 1 and row.parent is not None:
+        return branch_label(row.summary, row.parent.summary.run_id, row.titles)
+    return cell(row.summary, column, row.titles)
+
+
+def _tip(row: Row, column: int) -> str:
     from app.theme.widgets import plain_tool_tip
 
-    full = {0: f"Run {summary.run_id}", 1: summary.source, 8: ", ".join(summary.models)}
-    return plain_tool_tip(full.get(column) or cell(summary, column))
+    summary, text = row.summary, _text(row, column)
+    full = {0: f"Run {summary.run_id}", 1: f"{text}\n{summary.source}".rstrip(), 8: ", ".join(summary.models)}
+    return plain_tool_tip(full.get(column) or text)
 
 
 def _alignment(column: int) -> Qt.AlignmentFlag:
@@ -287,7 +294,6 @@ def _colour(summary: RunSummary, column: int) -> object:
 
 
 _LOOKS: Final[dict[int, Callable[[RunSummary, int], object]]] = {
-    Qt.ItemDataRole.ToolTipRole: _tip,
     Qt.ItemDataRole.TextAlignmentRole: lambda _run, column: _alignment(column),
     Qt.ItemDataRole.DecorationRole: _decoration,
     Qt.ItemDataRole.ForegroundRole: _colour,

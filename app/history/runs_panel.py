@@ -92,7 +92,7 @@ def _pieces(store: Store, run_id: str, form: str) -> Iterable[str]:
         return run_to_json(head_of(store, run_id), store.events(run_id))
     state = state_of(store, run_id)
     if form == "csv":
-        return chain([BYTE_ORDER_MARK], run_to_csv(state))
+        return chain([BYTE_ORDER_MARK], run_to_csv(state, store.document(run_id)))
     return run_to_markdown(store.find(run_id), store.document(run_id), state)
 
 
@@ -223,12 +223,12 @@ class RunActions(QObject):
 
 WIDTHS: Final = (160, 0, 112, 80, 0, 80, 72, 72, 104)
 _KEYS: Final = frozenset({Qt.Key.Key_Delete, Qt.Key.Key_Return, Qt.Key.Key_Enter})
-MIN_STRETCHED_WIDTH: Final = 120
-"""Minimum width of the stretched columns at the default text size."""
-HIDE_ORDER: Final = (8, 7, 6, 3)
-"""Columns hidden in a narrow table, in this order: model, duration, tokens, iterations."""
-STRETCHED: Final = frozenset({1, 4})
-"""Workflow and exit reason share the remaining width."""
+WORKFLOW_COLUMN: Final = 1
+EXIT_REASON_COLUMN: Final = 4
+MIN_WIDTHS: Final = {WORKFLOW_COLUMN: 240, EXIT_REASON_COLUMN: 120}
+"""Minimum widths, at the default text size, of the two columns that share the remaining width."""
+HIDE_ORDER: Final = (8, 7, 6, 3, 5, EXIT_REASON_COLUMN)
+"""Columns hidden in a narrow table, in this order: model, duration, tokens, iterations, cost, exit reason."""
 
 
 class RunsView(QTreeView):
@@ -323,11 +323,16 @@ class RunsView(QTreeView):
         self._fit_columns()
 
     def _fit_columns(self) -> None:
-        scale = style().scale
-        room = self.viewport().width() - round((sum(WIDTHS) + len(STRETCHED) * MIN_STRETCHED_WIDTH) * scale)
+        """Hide columns until the others fit; the workflow's and the exit reason share what remains."""
+        widths = {
+            column: round((WIDTHS[column] or MIN_WIDTHS[column]) * style().scale) for column in range(len(WIDTHS))
+        }
+        room = self.viewport().width() - sum(widths.values())
         for column in HIDE_ORDER:
             self.setColumnHidden(column, room < 0)
-            room += round(WIDTHS[column] * scale) if room < 0 else 0
+            room += widths[column] if room < 0 else 0
+        more = min(max(room, 0), max((room + widths[WORKFLOW_COLUMN] - widths[EXIT_REASON_COLUMN]) // 2, 0))
+        self.header().resizeSection(EXIT_REASON_COLUMN, widths[EXIT_REASON_COLUMN] + more)
 
     def _open(self, index: QModelIndex | QPersistentModelIndex) -> None:
         if index.isValid():
@@ -348,11 +353,10 @@ class RunsView(QTreeView):
             self.end_reached.emit()
 
     def _apply_theme(self) -> None:
+        modes = {WORKFLOW_COLUMN: QHeaderView.ResizeMode.Stretch, EXIT_REASON_COLUMN: QHeaderView.ResizeMode.Fixed}
         for column in range(len(COLUMNS)):
-            stretches = column in STRETCHED
-            mode = QHeaderView.ResizeMode.Stretch if stretches else QHeaderView.ResizeMode.Interactive
-            self.header().setSectionResizeMode(column, mode)
-            if not stretches:
+            self.header().setSectionResizeMode(column, modes.get(column, QHeaderView.ResizeMode.Interactive))
+            if column not in modes:
                 self.header().resizeSection(column, round(WIDTHS[column] * style().scale))
         side = round(ICON_SIZE * style().scale)
         self.setIconSize(QSize(side, side))

@@ -304,7 +304,7 @@ def _pieces(store: Store, run_id: str, kind: str) -> Iterator[str]:
     if kind == "json":
         return run_to_json(head_of(store, run_id), store.events(run_id))
     if kind == "csv":
-        return run_to_csv(state_of(store, run_id))
+        return run_to_csv(state_of(store, run_id), store.document(run_id))
     return run_to_markdown(store.find(run_id), store.document(run_id), state_of(store, run_id))
 
 

@@ -25,7 +25,7 @@ from engine.events import (
 )
 from engine.models.protocol import Usage
 from engine.nodes.spec import ITERATOR
-from engine.run_state.state import LoopExecution, RunState
+from engine.run_state.state import LoopExecution, NodeExecution, RunState
 from engine.values import Value
 
 if TYPE_CHECKING:
@@ -174,8 +174,8 @@ def result_of(state: RunState) -> RunResult:
     )
 
 
-def part_outputs(state: RunState, structure: Structure) -> Mapping[str, Value]:
-    """The outputs, by port, of the node that a partial run is about; empty for other runs.
+def part_node(state: RunState, structure: Structure) -> NodeExecution | None:
+    """The node that a partial run is about, as it ran; None for other runs, and if it did not run.
 
     A node in a loop stands for the loop.
 
@@ -184,14 +184,19 @@ def part_outputs(state: RunState, structure: Structure) -> Mapping[str, Value]:
         structure: The workflow as it ran.
     """
     if state.part is None:
-        return {}
+        return None
     from engine.plan.dependencies import outermost  # slow, and few runs need it
 
     node = outermost(structure, state.part.node)
     body = structure.bodies.get(node)
     if body is not None and body.kind is ITERATOR:
         node = body.exit
-    ran = state.nodes.get(node)
+    return state.nodes.get(node)
+
+
+def part_outputs(state: RunState, structure: Structure) -> Mapping[str, Value]:
+    """The outputs, by port, of the node that a partial run is about; empty for other runs. See `part_node`."""
+    ran = part_node(state, structure)
     return ran.outputs if ran is not None else {}
 
 

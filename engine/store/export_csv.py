@@ -1,4 +1,4 @@
-"""CSV for spreadsheets: escaping of cells, and the export of a run with a row for each iteration.
+"""CSV for spreadsheets: escaping of cells, and the export of a run with a row for each iteration or output.
 
 Texts of models and documents are untrusted: a cell that a spreadsheet would take for a formula gets a leading
 apostrophe, which is removed when the program reads its own tables.
@@ -13,7 +13,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from engine.events import LoopIterationCompleted
+from engine.models.protocol import Usage
+from engine.plan.structure import Structure
+from engine.run_state.result import part_node, run_outputs
 from engine.run_state.state import LoopExecution, RunState
+from engine.store.run_sections import structure_or_empty
 from engine.values import Value, to_text
 
 COLUMNS: Final = (
@@ -21,6 +25,7 @@ COLUMNS: Final = (
     "loop",
     "iteration",
     "returned",
+    "output",
     "result",
     "feedback",
     "branch",
@@ -33,6 +38,8 @@ COLUMNS: Final = (
     "duration_s",
     "warnings",
 )
+_EARLIER_COLUMNS: Final = tuple(column for column in COLUMNS if column != "output")
+"""The columns that earlier versions wrote."""
 RESULT_MARKS: Final = ("batch", "key")
 """Columns that identify the results of a batch."""
 BYTE_ORDER_MARK: Final = "\ufeff"
@@ -57,13 +64,18 @@ def value_of_csv_cell(cell: str) -> str:
 
 def is_own_table(columns: Sequence[str]) -> bool:
     """Return whether this program wrote a table with these columns, so its cells must be restored."""
-    return set(RESULT_MARKS) <= set(columns) or tuple(columns) == COLUMNS
+    return set(RESULT_MARKS) <= set(columns) or tuple(columns) in {COLUMNS, _EARLIER_COLUMNS}
 
 
-def run_to_csv(state: RunState) -> Iterator[str]:
+def run_to_csv(state: RunState, document: str) -> Iterator[str]:
     """Yield the lines of the table: the header, then a row for each iteration in the order of completion.
 
-    Iterations are counted from 1. Numbers are not rounded.
+    A run without iterations has a row for each output instead, and a partial run has them too. Iterations are counted
+    from 1. Numbers are not rounded.
+
+    Args:
+        state: The state after all events.
+        document: The document as it ran.
     """
     rows = [
         (iteration.seq, _row(state.run_id, path, loop, iteration))
@@ -73,6 +85,22 @@ def run_to_csv(state: RunState) -> Iterator[str]:
     yield csv_line(COLUMNS)
     for _, row in sorted(rows, key=lambda pair: pair[0]):
         yield csv_line(row)
+    if state.part is not None or not rows:
+        yield from map(csv_line, _output_rows(state, structure_or_empty(document)))
+
+
+def _output_rows(state: RunState, structure: Structure) -> Iterator[tuple[Any, ...]]:
+    """Yield a row for each output of a run; of a partial run without any, for those of its node, with its figures."""
+    node = None if state.outputs else part_node(state, structure)
+    prefix = "" if node is None else f"{node.node_id}."
+    figures: dict[str, Any] = {}
+    if node is not None:
+        used = node.usage or Usage()
+        figures = {"input_tokens": used.input_tokens, "output_tokens": used.output_tokens, "cost_usd": node.cost_usd}
+        figures |= {"duration_s": node.duration_s, "warnings": "; ".join(node.warnings)}
+    for name, value in run_outputs(state, structure).items():
+        values = {**figures, "run": state.run_id, "output": f"{prefix}{name}", "result": value}
+        yield tuple(values.get(column) for column in COLUMNS)
 
 
 def _row(run_id: str, path: str, loop: LoopExecution, iteration: LoopIterationCompleted) -> tuple[Any, ...]:
@@ -81,6 +109,7 @@ def _row(run_id: str, path: str, loop: LoopExecution, iteration: LoopIterationCo
         path,
         iteration.index + 1,
         "yes" if loop.returned == iteration.index else "no",
+        None,
         iteration.result,
         iteration.feedback,
         iteration.branch,

@@ -75,6 +75,7 @@ def store_run(
     error: str = "",
     cost: float = 0.25,
     part: Part | None = None,
+    source: str = "",
 ) -> str:
     """Store a hand-made run."""
     place = "" if not parent else "loop[1]" if part is None else part.node
@@ -95,7 +96,7 @@ def store_run(
     elif end:
         events.append(RunCompleted(run_id, 0, started + 9, "", {"text": "r"}, Usage(9, 1), cost, 9.0))
     numbered = [replace(event, seq=seq) for seq, event in enumerate(events)]
-    head = RunHead(run_id, dumps(refine(name=name)), {}, "", parent, place)
+    head = RunHead(run_id, dumps(refine(name=name)), {}, source, parent, place)
     return store.import_run(head, numbered)
 
 

@@ -12,9 +12,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.history.runs_model import SUMMARY_ROLE, Page
+from app.history.runs_model import COLUMNS, SUMMARY_ROLE, Page
 from app.history.runs_panel import RunsPanel
 from app.history.store_client import StoreClient
+from app.theme.style import style
 from app.worker import wait_for_workers
 from engine.errors import EngineError
 from engine.plan.part import Extent, Part
@@ -118,6 +119,39 @@ def test_partial_runs_say_which_part_ran(store: Store, panel: RunsPanel, qtbot: 
     assert lines(panel) == ["First · up to Draft", "  Only Draft"]
     until_listed(panel, qtbot, lambda: QTest.keyClicks(panel.text, "first"))
     assert lines(panel) == ["First · only Draft, with outputs of aaaaaa", "First · up to Draft"]
+
+
+def test_tooltip_of_a_partial_run_has_its_part_and_its_file(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
+    source = "/texts/refine.loop.json"
+    store_run(store, "aaaaaaaa", started=NOW - 50, part=Part(Extent.UNTIL, "draft"), source=source)
+    part = Part(Extent.ONLY, "draft")
+    store_run(store, "cccccccc", started=NOW - 30, parent="aaaaaaaa", part=part, source=source)
+    shown(panel, qtbot)
+    above = panel.model.index_of("aaaaaaaa")
+    tips = [panel.model.index(0, 1, parent).data(Qt.ItemDataRole.ToolTipRole) for parent in (QModelIndex(), above)]
+    assert "up to Draft" in tips[0]
+    assert "Only Draft" in tips[1]
+    assert all(source in tip for tip in tips)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.5])
+def test_columns_give_way_until_the_workflow_can_be_read(
+    store: Store, panel: RunsPanel, qtbot: QtBot, scale: float
+) -> None:
+    order = ["Model", "Duration", "Tokens", "Iterations", "Cost", "Exit reason"]
+    store_run(store, "aaaa", started=NOW - 50)
+    shown(panel, qtbot)
+    style().choose("dark", scale)
+    try:
+        for width in range(1800, 700, -50):
+            panel.resize(width, 400)
+            hidden = {COLUMNS[column] for column in range(len(COLUMNS)) if panel.view.isColumnHidden(column)}
+            assert hidden == set(order[: len(hidden)])
+            assert sum(map(panel.view.columnWidth, range(len(COLUMNS)))) <= panel.view.viewport().width()
+            assert panel.view.columnWidth(1) >= 240 * scale or hidden == set(order)
+        assert hidden == set(order[:4] if scale == 1 else order)
+    finally:
+        style().choose("dark", 1.0)
 
 
 def test_filtered_list_says_what_a_fork_was_forked_from(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:

@@ -56,7 +56,7 @@ def exported(store: Store, run_id: str) -> str:
     pieces = [
         *run_to_json(head_of(store, run_id), store.events(run_id)),
         *run_to_markdown(store.find(run_id), store.document(run_id), state),
-        *run_to_csv(state),
+        *run_to_csv(state, store.document(run_id)),
         json.dumps(store.options(run_id)),
         repr(store.find(run_id)),
         repr(list(store.events(run_id))),
