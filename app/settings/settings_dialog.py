@@ -12,12 +12,14 @@ from PySide6.QtWidgets import (
     QDialog,
     QLineEdit,
     QListWidget,
+    QMessageBox,
     QScrollArea,
     QSlider,
     QStackedWidget,
     QWidget,
 )
 
+from app.dialogs import ask_question
 from app.engine_thread import EngineThread
 from app.history.store_client import StoreClient
 from app.inspector.field_spec import FieldKind, FieldSpec, field_specs
@@ -43,8 +45,8 @@ from app.theme.widgets import (
 from app.worker import Worker
 from engine.errors import EngineError
 from engine.formatting import format_bytes, format_count
-from engine.models.protocol import EMBEDDED_MODEL
-from engine.settings import setting_error
+from engine.models.protocol import EMBEDDED_MODEL, with_absolute_path
+from engine.settings import SETTINGS, setting_error
 from engine.store.store_protocol import EVERY_RUN, Store
 
 FIELD_WIDTH = 220
@@ -260,7 +262,8 @@ class DefaultModelChooser(QWidget):
         if error:
             self.note.say(error, "bad")
         else:
-            self._preferences.set(default_model=name)
+            # A relative path would mean another file wherever the program is started from another folder.
+            self._preferences.set(default_model=with_absolute_path(name) if name else None)
             self._update_note()
 
     def _choose(self, text: str) -> None:
@@ -268,10 +271,16 @@ class DefaultModelChooser(QWidget):
         self._remember()
 
     def _remember(self) -> None:
-        """Add a completely typed or selected name to the recent models."""
+        """Show a completely typed or selected name as it is stored, and add it to the recent models."""
         name = self._preferences.values.default_model
-        if name is not None and name == self.box.currentText().strip():
+        if name is not None and name == self._typed:
+            self.box.setEditText(name)
             self._preferences.remember_model(name)
+
+    @property
+    def _typed(self) -> str:
+        """The name in the box, as it would be stored."""
+        return with_absolute_path(self.box.currentText().strip())
 
     def _follow(self, names: frozenset[str]) -> None:
         if "default_model" in names:
@@ -279,7 +288,7 @@ class DefaultModelChooser(QWidget):
 
     def _show(self) -> None:
         name = self._preferences.values.default_model or ""
-        if self.box.currentText().strip() != name:
+        if self._typed != name:
             self.box.setEditText(name)
         set_style_properties(self.box, invalid=False)
         self._update_note()
@@ -425,7 +434,7 @@ class SettingsDialog(QDialog):
         self.navigation.currentRowChanged.connect(self._show_page)
         self.notice = MessageBar(preferences.notice, "warning")
         self.notice.setVisible(bool(preferences.notice))
-        self.reset = self.notice.add_button("Reset settings", self._reset)
+        self.reset = self.notice.add_button("Reset settings…", self._ask_to_reset)
         self.reset.setVisible(preferences.is_unreadable)
         preferences.save_failed.connect(self._show_warning)
         preferences.notice_changed.connect(self._show_warning)
@@ -441,6 +450,15 @@ class SettingsDialog(QDialog):
         self.show()
         self.raise_()
         self.activateWindow()
+
+    def show_setting(self, name: str) -> None:
+        """Open the dialog at a setting that has a row in one of the forms."""
+        extra = SETTINGS[name].json_schema_extra
+        form = str(extra["page"]) if isinstance(extra, dict) else ""
+        if form == "local models":
+            self.local_options.set_open(True)
+        self.show_page(form if form in PAGES else "models")
+        self.forms[form].rows[name].editor.widget.setFocus()
 
     def showEvent(self, event: QShowEvent) -> None:
         """Check API keys again: another program may have changed the keyring."""
@@ -536,6 +554,17 @@ class SettingsDialog(QDialog):
         self.notice.say(text, "warning")
         self.reset.setVisible(self._preferences.is_unreadable)
         self.notice.setVisible(bool(text))
+
+    def _ask_to_reset(self) -> None:
+        ask_question(
+            self,
+            "Reset all settings to their defaults?",
+            "The file that cannot be read is renamed, so that you can restore it. API keys stay.",
+            [
+                ("Reset settings", QMessageBox.ButtonRole.DestructiveRole, self._reset),
+                ("Cancel", QMessageBox.ButtonRole.RejectRole, lambda: None),
+            ],
+        )
 
     def _reset(self) -> None:
         self.notice.hide()

@@ -19,6 +19,7 @@ from app.settings.settings_dialog import PAGES, SettingsDialog
 from app.theme.style import style
 from app.theme.tokens import DARK, LIGHT, Theme
 from engine.settings import Source, UserSettings, load_settings
+from tests.app.window.conftest import answer
 
 Key = Qt.Key
 
@@ -165,6 +166,18 @@ def test_appearance_is_applied_once_per_change(preferences: Preferences, qtbot: 
     assert worn == ["light"]
 
 
+def test_relative_path_of_the_default_model_is_stored_as_an_absolute_one(
+    dialog: SettingsDialog, preferences: Preferences, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    line = dialog.default_model.box.line
+    _retype(line, "gguf:./x.gguf")
+    assert line.text() == "gguf:./x.gguf"
+    assert preferences.default_model == f"gguf:{tmp_path}/x.gguf"
+    QTest.keyClick(line, Key.Key_Return)
+    assert line.text() == preferences.recent_models[0] == f"gguf:{tmp_path}/x.gguf"
+
+
 def test_default_model_is_typed_validated_and_cleared(dialog: SettingsDialog, preferences: Preferences) -> None:
     chooser = dialog.default_model
     line = chooser.box.lineEdit()
@@ -234,6 +247,11 @@ def test_damaged_file_is_reported_above_the_pages(engine_thread: EngineThread, t
     preferences.set(theme="light")
 
     qtbot.mouseClick(dialog.reset, Qt.MouseButton.LeftButton)
+    answer(dialog, "Cancel")
+    assert dialog.notice.isVisible()
+    assert path.read_text() == "{"
+    qtbot.mouseClick(dialog.reset, Qt.MouseButton.LeftButton)
+    answer(dialog, "Reset settings")
 
     assert not dialog.notice.isVisible()
     assert path.with_name("settings.broken.json").read_text() == "{"
