@@ -29,6 +29,7 @@ from app.window.main_window import MainWindow, WindowState, open_files
 from app.window.run_bar import RunBar
 from app.window.status_bar import StatusBar
 from engine.errors import Fix
+from engine.settings import budget_limit
 
 if TYPE_CHECKING:
     from app.controllers.close_controller import CloseController
@@ -310,6 +311,7 @@ class Workbench(QObject):
         self.tabs.current_changed.connect(self.show_current)
         self.tabs.close_requested.connect(lambda document: self.closing.close_document(document))
         self.run_bar.model_clicked.connect(self.commands.open_settings)
+        self.run_bar.budget_clicked.connect(self._with_current(self._show_budget))
         self.run_bar.ask_and_run.connect(self.actions_by_name["run_with"].trigger)
         self.status_bar.problems_clicked.connect(lambda: self.bottom_panel.toggle("problems"))
         self.status_bar.failure_clicked.connect(self._with_current(lambda document: document.show_failure()))
@@ -514,7 +516,7 @@ class Workbench(QObject):
         if not session.is_past:
             self._follow_chat(document)
             self.keys.follow(session)
-            document.fix_wanted.connect(partial(self._apply_fix, document))
+        document.fix_wanted.connect(partial(self._apply_fix, document))
         document.questions.changed.connect(lambda: self.notifier.notify_question(document.session))
         self.tabs.add(document)
         canvas.setFocus()
@@ -559,14 +561,18 @@ class Workbench(QObject):
         match kind:
             case Fix.ADD_KEY:
                 self.keys.ask_for_key(subject)
+            case Fix.ALLOW_UNKNOWN_PRICE:
+                document.open_field("prices")
             case Fix.CHANGE_SETTING:
-                self.commands.open_settings().local_options.set_open(True)
+                self.commands.open_settings().show_setting(subject)
             case Fix.CHOOSE_MODEL:
                 document.choose_model()
             case Fix.GET_MODEL:
                 self._show_download(None, subject, lambda _model: self._run_again(document, fix))
             case Fix.INSTALL:
                 self._show_install(document, fix)
+            case Fix.RAISE_BUDGET:
+                document.open_field(subject)
             case _:
                 self._allow_and_run(document)
 
@@ -612,10 +618,23 @@ class Workbench(QObject):
         view_model = None if document.is_closed else document.session.shown.view_model
         if view_model is None or view_model.state.fix != fix:
             return
-        if document.can_resume():
+        if document.session.is_past:
+            self.history.resume_shown(document)
+        elif document.can_resume():
             document.resume_wanted.emit()
         else:
             self.runs.run(document)
+
+    def _show_budget(self, document: DocumentPage) -> None:
+        """Go to where the budget in the run bar is set: the workflow, or the user's settings."""
+        budget = self.presenter.budget(document.session)
+        if budget is None:
+            return
+        name = f"budget_{budget.unit}"
+        if budget_limit(document.session.workflow, name, None) is not None:
+            document.open_field(name)
+        else:
+            self.commands.open_settings().show_setting(name)
 
     def _show_chat(self, document: DocumentPage) -> None:
         if not document.show_chat():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
@@ -88,6 +88,11 @@ class BatchResultsModel(QAbstractTableModel):
     def result_at(self, index: _Index) -> RowResult | None:
         """Return the result of a row, or None."""
         return self._results[index.row()] if index.isValid() else None
+
+    @property
+    def results(self) -> Iterator[RowResult]:
+        """The results of the rows that have ended."""
+        return (result for result in self._results if result is not None)
 
     def rowCount(self, parent: _Index = _NO_INDEX) -> int:
         """See Qt."""

@@ -26,6 +26,7 @@ from app.batch.batch_input import ColumnsForm, TableField, dropped_files
 from app.batch.batch_results import BatchResultsModel, BatchResultsView, summary_text
 from app.dialogs import FileDialogs
 from app.engine_thread import EngineThread
+from app.settings.install_dialog import InstallButton, is_install
 from app.theme.style import style
 from app.theme.tokens import UNIT
 from app.theme.widgets import (
@@ -256,6 +257,7 @@ class BatchWindow(QDialog):
         self.start.setProperty("primary", True)
         self.stop = self._button("Stop", self._stop)
         self.open_button = self._button("Open run", lambda: self._open_run(self.view.currentIndex()))
+        self.install = InstallButton(self.run_batch)
         self.setAcceptDrops(True)
         self._arrange()
         style().changed.connect(self._align_label)
@@ -350,7 +352,7 @@ class BatchWindow(QDialog):
             self.progress,
             (self.view, 1),
             self.summary,
-            hbox(self.open_button, STRETCH, self.stop, self.start, spacing=2),
+            hbox(self.open_button, self.install, STRETCH, self.stop, self.start, spacing=2),
             spacing=3,
             margins=(6, 6, 6, 4),
             parent=self,
@@ -475,6 +477,8 @@ class BatchWindow(QDialog):
         self.start.setEnabled(not self._is_busy and self.table is not None and not self.form.missing)
         self.stop.setEnabled(self.batch is not None)
         self.open_button.setEnabled(result is not None and bool(result.run_id))
+        results = self.model.results if result is None else (result,)
+        self.install.offer("" if self._is_busy else next((one.fix for one in results if is_install(one.fix)), ""))
         others = self.table is not None and not set(self.table.columns) <= set(self.form.columns.values())
         self.others.setVisible(others)
         for widget in (self.source, self.form, self.choose_target, self.others, self.concurrency, self.budget):

@@ -15,7 +15,7 @@ from app.controllers.resume_fork_controller import ResumeForkController
 from app.dialogs import FileDialogs, is_dialog_open
 from app.history.compare_window import NO_PLACE, ComparedRun, CompareWindow, SideContent, live_compared_run
 from app.history.iterations_panel import IterationsPanel
-from app.history.run_labels import STATUS_LABELS, full_run_title, run_title, stored_titles
+from app.history.run_labels import STATUS_LABELS, can_resume, full_run_title, run_title, stored_titles
 from app.history.runs_panel import RunsPanel
 from app.history.store_client import StoreClient
 from app.history.stored_session import recall_last_run
@@ -127,6 +127,12 @@ class HistoryController(QObject):
             self._answers.before_resuming(summary, lambda: self._resuming.resume(summary))
         else:
             self._resuming.resume(summary)
+
+    def resume_shown(self, document: DocumentPage) -> None:
+        """Resume the run that the tab of a stored run shows, if it can be resumed."""
+        page = self.pages.get(document.session.shown.run_id)
+        if page is not None and page.summary is not None and can_resume(page.summary):
+            self.resume(page.summary)
 
     def compare_from(self, document: DocumentPage, place: str) -> None:
         """Compare a place of the document's run with the same place one iteration earlier."""

@@ -21,7 +21,7 @@ from app.dialogs import FileDialogs, ask_question
 from app.engine_thread import EngineThread
 from app.history.store_client import StoreClient
 from app.run_view_state import LiveRun
-from app.runs.run_status import models_in_use, run_budget
+from app.runs.run_status import Budget, models_in_use, run_budget
 from app.session import Session, analyze_document
 from app.settings.preferences import Preferences
 from app.window.document_page import DocumentPage
@@ -398,14 +398,17 @@ class RunBarPresenter:
 
     def show(self, session: Session) -> None:
         """Show the models and the budget of a document, or of its run."""
+        view_model = session.shown.view_model
+        used = view_model.state.models if session.shown.live is not None and view_model is not None else ()
+        self._run_bar.show_models(used or self.models(session))
+        self._run_bar.show_budget(self.budget(session))
+
+    def budget(self, session: Session) -> Budget | None:
+        """The budget of a document, or of its run; None for none."""
         view_model, workflow = session.shown.view_model, session.workflow
-        names = self.models(session)
-        if session.shown.live is not None and view_model is not None and view_model.state.models:
-            names, workflow = view_model.state.models, session.shown.workflow or workflow
-        self._run_bar.show_models(names)
-        self._run_bar.show_budget(
-            run_budget(workflow, self._preferences.budget_usd, self._preferences.budget_tokens, view_model)
-        )
+        if session.shown.live is not None:
+            workflow = session.shown.workflow or workflow
+        return run_budget(workflow, self._preferences.budget_usd, self._preferences.budget_tokens, view_model)
 
     def models(self, session: Session) -> tuple[str, ...]:
         """The models that a document may call, as of its last analysis."""

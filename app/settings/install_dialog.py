@@ -153,6 +153,11 @@ class InstallDialog(QDialog):
         self._update()
 
 
+def is_install(fix: str) -> bool:
+    """Return whether the fix of an error is to install a part."""
+    return fix.partition(":")[0] == Fix.INSTALL
+
+
 class InstallButton(QPushButton):
     """Button *Install…*, visible while an error is shown that installing a part fixes.
 
@@ -170,8 +175,8 @@ class InstallButton(QPushButton):
 
     def offer(self, fix: str) -> None:
         """Show the button if the fix of an error is to install a part; hide it otherwise."""
-        kind, _, self._extra = fix.partition(":")
-        self.setVisible(kind == Fix.INSTALL)
+        self._extra = fix.partition(":")[2]
+        self.setVisible(is_install(fix))
 
     def _open(self) -> None:
         dialog = InstallDialog(self._extra, self.window())

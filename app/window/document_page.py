@@ -27,16 +27,19 @@ from app.window.question_cards import QuestionStack
 from engine.document.model import Workflow
 from engine.document.problems import Problem
 from engine.errors import Fix
+from engine.settings import budget_limit
 
 _FIX_TITLES: Final = {
     Fix.ADD_KEY: "Add key…",
     Fix.ALLOW_CODE: "Allow and run…",
     Fix.ALLOW_PRIVATE_ADDRESSES: "Allow and run…",
+    Fix.ALLOW_UNKNOWN_PRICE: "Set the price",
     Fix.CHANGE_SETTING: "Open settings…",
     Fix.CHOOSE_FOLDER: "Allow and run…",
     Fix.CHOOSE_MODEL: "Choose a model",
     Fix.GET_MODEL: "Download the model…",
     Fix.INSTALL: "Install…",
+    Fix.RAISE_BUDGET: "Raise the budget",
 }
 """The buttons of failed runs."""
 
@@ -51,6 +54,9 @@ def fix_title(fix: str) -> str:
     kind, _, _ = fix.partition(":")
     return _FIX_TITLES.get(Fix(kind), "") if kind in set(Fix) else ""
 
+
+_OUTSIDE: Final = frozenset({Fix.ADD_KEY, Fix.CHANGE_SETTING, Fix.GET_MODEL, Fix.INSTALL})
+"""Fixes that change something outside of the document, so that they are offered for stored runs too."""
 
 _UNFINISHED: Final = frozenset({"failed", "cancelled", "interrupted"})
 """Statuses of a run that can be resumed."""
@@ -230,9 +236,9 @@ class DocumentPage(QWidget):
         if shown.view_model is None:
             return
         path = shown.view_model.state.failed_node
-        node = node_of(path)
+        node, _ = self._failed_place
         indexes = dict(reversed(_LOOP.findall(path)))
-        loop = shown.view_model.parents.get(node)
+        loop = shown.view_model.parents.get(node) if node == node_of(path) else node
         while loop is not None:
             index = int(indexes.get(loop, 0))
             if index != shown.view_model.index_of(loop, shown.chosen):
@@ -243,12 +249,21 @@ class DocumentPage(QWidget):
         self.inspector.show_result()
 
     def choose_model(self) -> None:
-        """Open the model field of the node that failed."""
-        view_model = self.session.shown.view_model
-        node = node_of(view_model.state.failed_node) if view_model is not None else ""
+        """Open the model field of the node that failed; the model of a loop's judge is a field of the loop."""
+        node, field = self._failed_place
         if self.session.node(node) is not None:
             self.inspector_wanted.emit()
-            self.inspector.focus_field(node, "model")
+            self.inspector.focus_field(node, field)
+
+    @property
+    def _failed_place(self) -> tuple[str, str]:
+        """The document's node that failed and its model field: for a judge, which is no node, those of its loop."""
+        view_model, ran = self.session.shown.view_model, self.session.shown.workflow
+        path = view_model.state.failed_node if view_model is not None else ""
+        loop, is_in_loop, _ = path.rpartition("[")
+        if is_in_loop and ran is not None and node_of(path) not in ran.nodes_by_id:
+            return node_of(loop), "judge.model"
+        return node_of(path), "model"
 
     def focus_properties(self) -> None:
         """Focus the first field of the selected nodes; Esc returns to the canvas."""
@@ -294,16 +309,42 @@ class DocumentPage(QWidget):
         if view_model.status != "failed":
             text, kind = view_model.error or "The run was stopped. The results so far remain available.", "info"
         else:
-            fix = view_model.state.fix
-            if title := "" if self.session.is_past else fix_title(fix):
-                buttons.append((title, partial(self.fix_wanted.emit, fix)))
-            if fix == Fix.INSTALL.of("embedded") and not self.session.is_past:
-                buttons.append((_FIX_TITLES[Fix.CHOOSE_MODEL], self.choose_model))
-            if self.session.node(node_of(view_model.state.failed_node)) is not None:
+            fixes = self._fixes(view_model.state.fix)
+            buttons += [(fix_title(fix), partial(self.fix_wanted.emit, fix)) for fix in fixes]
+            if self.session.node(self._failed_place[0]) is not None:
                 buttons.append(("Show it", self.show_failure))
         if self.can_resume():
             buttons.append(("Resume", self.resume_wanted.emit))
         self.bars.say("run", text, kind, buttons)
+
+    def _fixes(self, fix: str) -> list[str]:
+        """Return the fixes that the window offers for a fix of a failed run."""
+        kind, _, subject = fix.partition(":")
+        if not fix_title(fix):
+            return []
+        if self.session.is_past:
+            return [fix] if kind in _OUTSIDE else []
+        setting = Fix.CHANGE_SETTING.of(subject)
+        ran = self.session.shown.workflow
+        is_own = "." in subject or (ran is not None and budget_limit(ran, subject, None) is not None)
+        match kind:
+            case Fix.RAISE_BUDGET:
+                return [fix if is_own else setting]
+            case Fix.ALLOW_UNKNOWN_PRICE:
+                return [fix] if is_own or not subject else [fix, setting]
+            case Fix.INSTALL if subject == "embedded":
+                return [fix, Fix.CHOOSE_MODEL]
+            case _:
+                return [fix]
+
+    def open_field(self, place: str) -> None:
+        """Open a field of the form: `budget_usd` of the workflow, or `outer[0].inner.budget_usd` of a node."""
+        path, _, name = place.rpartition(".")
+        self.inspector_wanted.emit()
+        if path:
+            self.inspector.focus_field(node_of(path), name)
+        else:
+            self.inspector.focus_field(None, f"settings.{name}")
 
     def offer_recovery(self, recovered: RecoveredDocument, open_beside: Callable[[], object]) -> None:
         """Offer unsaved work that a crash left; it stays on disk until the user has decided.

@@ -58,10 +58,12 @@ class RunBar(QWidget):
 
     Signals:
         model_clicked: The user wants to change the model.
+        budget_clicked: The user wants to change the budget.
         ask_and_run: Run was clicked with Shift.
     """
 
     model_clicked = Signal()
+    budget_clicked = Signal()
     ask_and_run = Signal()
 
     def __init__(self, actions: dict[str, QAction], parent: QWidget | None = None) -> None:
@@ -94,7 +96,10 @@ class RunBar(QWidget):
         self.meter.setTextVisible(False)
         self.meter.setFixedWidth(20 * UNIT)
         self.meter.setAccessibleName("Budget spent")
-        self.budget = PlainLabel("", self, look="dim")
+        self.budget = QPushButton("", self)
+        self.budget.setProperty("quiet", True)
+        self.budget.setToolTip("The budget of a run. Click to change it.")
+        self.budget.clicked.connect(lambda _checked=False: self.budget_clicked.emit())
         self.model = QPushButton("", self)
         self.model.setToolTip("The model of this workflow. Click to change it.")
         self.model.clicked.connect(self.model_clicked)
@@ -145,6 +150,7 @@ class RunBar(QWidget):
             if self.meter.property("tone") != tone:
                 set_style_properties(self.meter, tone=tone)
             self.budget.setText(budget.text)
+            self.budget.setAccessibleName(f"Budget: {budget.text}")
             self.meter.setAccessibleDescription(budget.text)
 
     def show_models(self, names: tuple[str, ...]) -> None:

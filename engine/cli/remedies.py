@@ -11,6 +11,7 @@ from engine.errors import EngineError, Fix
 _HINTS: Final[dict[Fix, str]] = {
     Fix.ALLOW_CODE: "Use --allow-code.",
     Fix.ALLOW_PRIVATE_ADDRESSES: "Use --allow-private-addresses.",
+    Fix.ALLOW_UNKNOWN_PRICE: "Use --allow-unknown-price.",
     Fix.ANSWER_QUESTION: "Use --node: 'loopwright runs show {subject}' lists the questions.",
     Fix.ASK_SERVER: "Use: loopwright tools --refresh {subject}.",
     Fix.CHANGE_SETTING: "Use: loopwright config set {subject} VALUE.",
@@ -19,7 +20,6 @@ _HINTS: Final[dict[Fix, str]] = {
     Fix.CHOOSE_MODEL: "`loopwright models` lists the models that are known.",
     Fix.GET_MODEL: "Use: loopwright models get {subject}.",
     Fix.LIST_RUNS: "'loopwright runs' lists the runs.",
-    Fix.RAISE_BUDGET: "Use --budget-usd, --budget-tokens, or --set {subject}.budget_usd=... for that of the loop.",
     Fix.REPEAT_CALLS: "Use --retry-in-flight.",
     Fix.RESET_SETTINGS: "Use: loopwright config reset.",
     Fix.RUN_UP_TO: "Use --until.",
@@ -54,6 +54,8 @@ def command_of(fix: str) -> str:
             return f"Use: {install_command(subject)}."
         case Fix.LIST_NODES:
             return f"See 'loopwright nodes{' ' if subject else ''}{subject}'."
+        case Fix.RAISE_BUDGET:
+            return _budget_option(subject)
         case known:
             return _HINTS[known].format(subject=subject)
 
@@ -70,6 +72,14 @@ def install_command(extra: str) -> str:
     python = f'"{sys.executable}"' if " " in sys.executable else sys.executable
     client = f"{python} -m pip install" if importlib.util.find_spec("pip") else f"uv pip install --python {python}"
     return f'{client} "loopwright[{extra}]"'
+
+
+def _budget_option(subject: str) -> str:
+    path, _, name = subject.rpartition(".")
+    if not path:
+        return f"Use --{name.replace('_', '-')}." if name else "Use --budget-usd or --budget-tokens."
+    loop = path.rpartition(".")[2]
+    return f"A fork takes --budget-usd, --budget-tokens, and --set {loop}.{name}=... for the budget of the loop."
 
 
 def _key_command(name: str, *, is_stored: bool) -> str:

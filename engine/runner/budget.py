@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Final, cast
 
-from engine.errors import EngineError
+from engine.errors import EngineError, Fix
 from engine.formatting import format_count, format_money, format_spending
 from engine.models.protocol import CountTokens, Price, Request, Usage, with_instruction
 from engine.values import Value, compact_json
@@ -35,8 +35,8 @@ class BudgetError(EngineError):
         node: Path of the node that wanted to make the call.
     """
 
-    def __init__(self, message: str, remedy: str, path: str) -> None:
-        super().__init__(message, remedy)
+    def __init__(self, message: str, remedy: str, path: str, *, fix: str = "") -> None:
+        super().__init__(message, remedy, fix=fix)
         self.path = path
         self.node = ""
 
@@ -108,6 +108,7 @@ class Budget:
     Attributes:
         path: Path of the loop; empty for a run.
         name: `batch` for a batch; empty for a run or a loop.
+        title: The title of the loop.
         has_refused: Whether it has refused a call.
         limited: Whether it, or a budget above it, has a limit.
         reserved_usd, reserved_tokens, calls_in_flight: Reservations of calls in flight, and their number.
@@ -132,6 +133,7 @@ class Budget:
         "reserved_tokens",
         "reserved_usd",
         "spent_usd",
+        "title",
         "waiting",
         "warned",
     )
@@ -144,9 +146,11 @@ class Budget:
         limit_tokens: int | None = None,
         *,
         name: str = "",
+        title: str = "",
     ) -> None:
         self.path = path
         self.name = name
+        self.title = title
         self.has_refused = False
         self.parent = parent
         self.limit_usd = limit_usd
@@ -272,16 +276,18 @@ class Budget:
 
     def refusal(self, needed: Estimate) -> BudgetError:
         """Return the error for a call that does not fit."""
-        whose = f'of the loop "{self.path}"' if self.path else f"of the {self.name or 'run'}"
+        whose = f'of the loop "{self.title or self.path}"' if self.path else f"of the {self.name or 'run'}"
         if self.limit_usd is not None and self.spent_usd + needed.cost_usd > self.limit_usd + _ROUNDING:
             left = format_spending(max(self.limit_usd - self.spent_usd, 0), self.limit_usd, "usd")
-            need = f"up to {format_money(needed.cost_usd)}"
+            need, name = f"up to {format_money(needed.cost_usd)}", "budget_usd"
         else:
             limit = self.limit_tokens or 0
             left = format_spending(max(limit - self.tokens, 0), limit, "tokens")
-            need = f"up to {format_count(needed.tokens, 'token')}"
+            need, name = f"up to {format_count(needed.tokens, 'token')}", "budget_tokens"
         return BudgetError(
             f"The budget {whose} is too small for the next call: {left} are left, and the call may need {need}.",
             "Raise the budget, shorten the prompt, or lower 'Max tokens'.",
             self.path,
+            # The budget of a batch belongs to the batch, whose rows do not know it.
+            fix="" if self.name else Fix.RAISE_BUDGET.of(f"{self.path}.{name}".lstrip(".")),
         )

@@ -481,7 +481,7 @@ async def run_loop(outer: GraphRun, node: NodePlan, inputs: dict[str, Value]) ->
     if replay is not None and known is not None:
         replay.charge(path, scope.budget)
         return pass_to_exit(outer, node, known)
-    budget = Budget(path, scope.budget, node.config.budget_usd)
+    budget = Budget(path, scope.budget, node.config.budget_usd, title=node.title)
 
     async def attempt(number: int) -> Outputs:
         return await LoopRun(outer, node, inputs["input"], path, budget).run(number)

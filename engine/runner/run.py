@@ -11,7 +11,7 @@ from functools import partial
 
 from engine.document.files import dumps
 from engine.document.model import Settings, Workflow
-from engine.errors import EngineError
+from engine.errors import EngineError, Fix
 from engine.events import (
     AnyEvent,
     RunCancelled,
@@ -443,7 +443,8 @@ class Run:
             if await priced.price() is None and must_be_known:
                 raise EngineError(
                     f'The run has a budget in US dollars, and the price of the model "{priced.model.name}" is unknown.',
-                    "Set its price in settings.prices, or allow models of unknown price.",
+                    "Set its price in the settings of the workflow, or allow models of unknown price.",
+                    fix=Fix.ALLOW_UNKNOWN_PRICE.of("" if self._budget.limit_usd is None else "budget_usd"),
                 )
 
     async def _close(self) -> None:

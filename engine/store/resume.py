@@ -297,7 +297,7 @@ def _has_ended(store: Store, run: RunSummary) -> StoreError:
             return StoreError(
                 f'The run {run.run_id} has completed: its budget was used up, and "{path}" returned what it had.',
                 f"Fork it at {place} with a larger budget of the run or of the loop.",
-                fix=Fix.RAISE_BUDGET.of(path),
+                fix=Fix.RAISE_BUDGET.of(f"{path}.budget_usd"),
             )
     return StoreError(f"The run {run.run_id} has completed.", "Fork it from one of its iterations instead.")
 

@@ -16,6 +16,7 @@ from pytestqt.qtbot import QtBot
 from app.batch.batch_results import STATE, BatchResultsModel
 from app.batch.batch_window import BatchRunner, BatchWindow, BudgetField
 from app.engine_thread import EngineThread
+from app.settings.install_dialog import InstallDialog
 from app.theme.style import style
 from app.workbench import Workbench
 from engine import RunOptions, Store, Workflow, read_table
@@ -27,10 +28,12 @@ from engine.values import Value
 from tests.app.drag_and_drop import drag_and_drop
 from tests.app.history.conftest import access, make_window, store, store_path, workbench
 from tests.app.window.conftest import Answers, answers, open_file, preferences, saved, script
+from tests.app.window.web_search import NoSearch, no_search, searching
 from tests.engine.semantics.documents import around, llm
 from tests.engine.store.memory_store import MemoryStore
 
 __all__ = ["access", "answers", "make_window", "preferences", "script", "store", "store_path", "workbench"]
+__all__ += ["no_search"]
 
 WAIT_MS = 30_000
 
@@ -174,6 +177,23 @@ def test_failed_row_shows_its_error(open_batch: Any, tmp_path: Path, qtbot: QtBo
     assert states(window) == ["Done", "Failed", "Done"]
     assert "The key is wrong." in cells(window, 1)[3]
     assert "1 failed" in window.summary.text()
+
+
+def test_rows_that_lack_a_part_install_it_and_run_again(
+    open_batch: Any, tmp_path: Path, qtbot: QtBot, no_search: NoSearch
+):
+    window = open_batch({"default": "unused"}, searching())
+    load(window, table(tmp_path), qtbot)
+    with no_search():
+        run(window, qtbot)
+    assert states(window) == ["Failed"] * 3
+    assert "Install it." in cells(window, 0)[3]
+    qtbot.mouseClick(window.install, Qt.MouseButton.LeftButton)
+    (dialog,) = window.findChildren(InstallDialog)
+    with qtbot.waitSignal(window.run_ended, timeout=WAIT_MS):
+        qtbot.mouseClick(dialog.start, Qt.MouseButton.LeftButton)
+    assert states(window) == ["Done"] * 3
+    assert not window.install.isVisible()
 
 
 def test_stop_keeps_completed_rows(open_batch: Any, tmp_path: Path, batch_store: Store, qtbot: QtBot):

@@ -17,6 +17,7 @@ from pytestqt.qtbot import QtBot
 
 from app.history.past_run_bar import workflow_differences
 from app.history.stored_session import READ_ONLY, read_level, read_outline
+from app.settings.install_dialog import InstallDialog
 from app.window.document_page import DocumentPage
 from app.window.log_panel import LogLine, LogWriter
 from app.workbench import Workbench
@@ -28,9 +29,13 @@ from engine.events import AnyEvent
 from engine.models.protocol import Usage
 from engine.run_state.state import NodeState
 from engine.store import RunStatus, Store
+from engine.store.consent import approve
 from tests.app.history.conftest import MakeWindow, close
 from tests.app.history.stored_runs import refine, refine_script, run_and_store, store_run
 from tests.app.window.conftest import answer, ended, open_file, press, question
+from tests.app.window.web_search import NoSearch, no_search, searching
+
+__all__ = ["no_search"]
 
 
 def test_outline_has_loops_without_nodes_and_truncated_texts(store: Store, tmp_path: Path) -> None:
@@ -171,6 +176,21 @@ def test_past_run_opens_as_a_new_document(workbench: Workbench, store: Store, tm
     assert copy.session.path is None
     assert not copy.session.is_past
     assert copy.session.do(SetConfig("draft", ("prompt",), "Other"))
+
+
+def test_stored_run_that_lacks_a_part_installs_it_and_resumes(
+    workbench: Workbench, store: Store, qtbot: QtBot, no_search: NoSearch
+) -> None:
+    approve(searching(), fully=True)
+    with no_search():
+        run_id = run_and_store(store, searching(), "scripted:unused")
+    document = past(workbench, run_id, qtbot)
+    qtbot.waitUntil(lambda: "Install it" in document.bars.text("run"))
+    press(document.bars, "Install…")
+    (dialog,) = workbench.window.findChildren(InstallDialog)
+    qtbot.mouseClick(dialog.start, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED, timeout=30_000)
+    ended(document, qtbot)
 
 
 @pytest.mark.parametrize("is_open", [True, False])

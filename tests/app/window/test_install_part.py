@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import sysconfig
 from pathlib import Path
 
@@ -19,7 +18,10 @@ from engine.document.builder import Builder
 from engine.models import embedded
 from engine.models.protocol import EMBEDDED_MODEL, ModelError
 from tests.app.window.conftest import ended, open_file, saved
+from tests.app.window.web_search import NoSearch, no_search, searching
 from tests.engine.wheels import HANG, use_stub_client
+
+__all__ = ["no_search"]
 
 LEFT = Qt.MouseButton.LeftButton
 PACKAGE = "sample_runtime"
@@ -164,32 +166,15 @@ def test_another_model_can_be_chosen_instead_of_the_runtime(
 
 
 def test_next_run_has_what_was_installed(
-    workbench: Workbench, packages: Path, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot, no_search: NoSearch
 ) -> None:
     """The tool imports the package that was missing when it failed."""
-    made = Builder("Searching")
-    find = made.add("tool", id="find", config={"tool": "web_search", "arguments": {"query": "tides"}})
-    made.connect(find["output"], made.add("output", id="text", name="text")["value"])
-    document = open_file(workbench, saved(tmp_path, "search.loop.json", made.build()))
+    document = open_file(workbench, saved(tmp_path, "search.loop.json", searching()))
     document.session.is_trusted = True
-    for name in [name for name in sys.modules if name.partition(".")[0] == "ddgs"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "ddgs.ddgs", None)
-    workbench.runs.run(document)
-    ended(document, qtbot)
-    package = packages / "ddgs"
-    result = '[{"title": "Tides", "href": "https://tides.example", "body": "Twice a day."}]'
-    files = {
-        "__init__.py": "",
-        "exceptions.py": "class DDGSException(Exception): pass",
-        "ddgs.py": f"class DDGS:\n    def __init__(self, **_): pass\n    def text(self, *_, **__): return {result}",
-    }
-    code = f"package = Path({str(package)!r})\npackage.mkdir()\n"
-    code += "".join(f"(package / {name!r}).write_text({text!r})\n" for name, text in files.items())
-    use_stub_client(monkeypatch, tmp_path / "bin", code)
+    with no_search():
+        workbench.runs.run(document)
+        ended(document, qtbot)
     dialog = install_dialog(workbench, document, qtbot)
-    for name in [name for name in sys.modules if name.partition(".")[0] == "ddgs"]:
-        monkeypatch.delitem(sys.modules, name)
     shown = document.session.shown
     qtbot.mouseClick(dialog.start, LEFT)
     qtbot.waitUntil(
@@ -197,5 +182,3 @@ def test_next_run_has_what_was_installed(
         timeout=30_000,
     )
     assert not [button for button in document.bars.findChildren(QPushButton) if button.text() == "Install…"]
-    for name in [name for name in sys.modules if name.partition(".")[0] == "ddgs"]:
-        del sys.modules[name]

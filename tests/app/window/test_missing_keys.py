@@ -333,9 +333,32 @@ def test_unknown_model_leads_to_its_field(workbench: Workbench, tmp_path: Path, 
     assert editor.combo.hasFocus()
 
 
+def test_unknown_model_of_a_judge_leads_to_the_field_of_its_loop(
+    workbench: Workbench, tmp_path: Path, wire: WireServer, qtbot: QtBot
+) -> None:
+    made = Builder("Loop")
+    text = made.add("input", id="task", default="go")
+    judge = {"criteria": "Short?", "model": "openai/not-found", "api_base": wire.base_url}
+    loop = made.add("loop", id="loop", stop_when=[{"condition": "judge"}], judge=judge)
+    draft = made.add("llm", id="draft", prompt="{{input}}")
+    end = made.add("exit", id="end", loop="loop")
+    made.connect(text["value"], loop["input"])
+    made.connect(loop["body"], draft["input"])
+    made.connect(draft["output"], end["input"])
+    document = open_file(workbench, saved(tmp_path, "loop.loop.json", made.build()))
+    document.session.is_trusted = True
+    workbench.runs.run(document)
+    run_ended(document, qtbot)
+    assert document.session.shown.view_model.state.failed_node == "loop[0].judge"
+    assert bar_button(document, "Show it").isVisible()
+    qtbot.mouseClick(bar_button(document, "Choose a model"), LEFT)
+    assert document.session.selection == ("loop",)
+    assert workbench.window.focusWidget().accessibleName() == "Judge: Model"
+
+
 @pytest.mark.parametrize("fix", list(Fix))
 def test_buttons_exist_for_what_the_window_can_do(fix: Fix) -> None:
     of_a_run = {"add_key", "allow_code", "allow_private_addresses", "change_setting"}
-    of_a_run |= {"choose_folder", "choose_model", "get_model", "install"}
+    of_a_run |= {"allow_unknown_price", "choose_folder", "choose_model", "get_model", "install", "raise_budget"}
     assert bool(fix_title(fix.of("x"))) == (fix in of_a_run)
     assert fix_title("of_a_newer_version") == ""

@@ -487,6 +487,56 @@ def test_run_bar_shows_budget_and_models(
     assert workbench.run_bar.meter.value() == 900
 
 
+@pytest.mark.parametrize("is_stated", [False, True])
+def test_budget_that_stops_a_run_leads_to_where_it_is_set(
+    workbench: Workbench, preferences: Preferences, script: Script, tmp_path: Path, qtbot: QtBot, is_stated: bool
+) -> None:
+    script("words", price={"input_usd_per_million_tokens": 100.0, "output_usd_per_million_tokens": 100.0})
+    preferences.set(budget_usd=0.01)
+    document = open_flow(workbench, tmp_path)
+    if is_stated:
+        document.session.do(SetSettings(("budget_usd",), 0.02))
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
+    ended(document, qtbot)
+    assert "budget" in document.bars.text("run")
+    press(document.bars, "Raise the budget" if is_stated else "Open settings…")
+    assert_budget_field_has_focus(workbench, document, is_stated=is_stated)
+
+
+@pytest.mark.parametrize("is_stated", [False, True])
+def test_budget_in_the_run_bar_leads_to_where_it_is_set(
+    workbench: Workbench, preferences: Preferences, tmp_path: Path, qtbot: QtBot, is_stated: bool
+) -> None:
+    preferences.set(budget_usd=0.01)
+    document = open_flow(workbench, tmp_path)
+    if is_stated:
+        document.session.do(SetSettings(("budget_usd",), 0.02))
+    qtbot.mouseClick(workbench.run_bar.budget, Qt.MouseButton.LeftButton)
+    assert_budget_field_has_focus(workbench, document, is_stated=is_stated)
+
+
+def assert_budget_field_has_focus(workbench: Workbench, document: DocumentPage, *, is_stated: bool) -> None:
+    settings = workbench.commands.settings
+    if is_stated:
+        assert settings is None
+        row = document.inspector.workflow_page.form.row("budget_usd")
+        assert row.editor.main_widget is workbench.window.focusWidget()
+    else:
+        assert settings.forms["runs"].rows["budget_usd"].editor.widget is settings.focusWidget()
+
+
+def test_unknown_price_leads_to_the_prices_and_to_the_budget_in_the_settings(
+    workbench: Workbench, preferences: Preferences, tmp_path: Path, qtbot: QtBot
+) -> None:
+    preferences.set(default_model="openai/no-such-model", budget_usd=0.01)
+    document = open_flow(workbench, tmp_path)
+    workbench.keys.before_run = lambda _session, start, *_: start()  # type: ignore[method-assign]
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
+    ended(document, qtbot)
+    press(document.bars, "Open settings…")
+    assert_budget_field_has_focus(workbench, document, is_stated=False)
+
+
 def test_run_bar_shows_a_token_budget(workbench: Workbench, self_refine: DocumentPage) -> None:
     self_refine.session.do(SetSettings(("budget_tokens",), 1000))
 

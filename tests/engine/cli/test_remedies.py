@@ -35,7 +35,9 @@ def test_every_fix_has_an_option_or_a_command(fix: Fix):
         ("get_model:demo", ("loopwright models get demo",)),
         ("list_nodes:llm", ("loopwright nodes llm",)),
         ("ask_server:files", ("loopwright tools --refresh files",)),
-        ("raise_budget:outer[1].loop", ("--set outer[1].loop.budget_usd",)),
+        ("raise_budget:outer[1].loop.budget_usd", ("--set loop.budget_usd",)),
+        ("raise_budget:budget_tokens", ("--budget-tokens",)),
+        ("allow_unknown_price:budget_usd", ("--allow-unknown-price",)),
     ],
 )
 def test_subject_is_part_of_the_command(fix: str, parts: tuple[str, ...]):

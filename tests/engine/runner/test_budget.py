@@ -161,11 +161,12 @@ async def test_a_free_call_fits_an_empty_budget() -> None:
 
 
 @pytest.mark.parametrize(
-    ("limits", "path", "message"),
+    ("limits", "path", "fix", "message"),
     [
         (
             {"limit_usd": 0.5},
             "",
+            "raise_budget:budget_usd",
             (
                 "The budget of the run is too small for the next call: "
                 "$0.50 of $0.50 are left, and the call may need up to $1.00."
@@ -174,28 +175,30 @@ async def test_a_free_call_fits_an_empty_budget() -> None:
         (
             {"limit_tokens": 9},
             "",
+            "raise_budget:budget_tokens",
             (
                 "The budget of the run is too small for the next call: "
                 "9 of 9 tokens are left, and the call may need up to 10 tokens."
             ),
         ),
         (
-            {"limit_usd": 0.5},
-            "x",
+            {"limit_usd": 0.5, "title": "Refine"},
+            "outer[1].x",
+            "raise_budget:outer[1].x.budget_usd",
             (
-                'The budget of the loop "x" is too small for the next call: '
+                'The budget of the loop "Refine" is too small for the next call: '
                 "$0.50 of $0.50 are left, and the call may need up to $1.00."
             ),
         ),
     ],
 )
 async def test_a_refusal_names_the_budget_the_rest_and_the_remedy(
-    limits: dict[str, Any], path: str, message: str
+    limits: dict[str, Any], path: str, fix: str, message: str
 ) -> None:
     with pytest.raises(BudgetError) as caught:
         await Budget(path, Budget(), **limits).reserve(DOLLAR)
 
-    assert (caught.value.message, caught.value.path) == (message, path)
+    assert (caught.value.message, caught.value.path, caught.value.fix) == (message, path, fix)
     assert caught.value.remedy == "Raise the budget, shorten the prompt, or lower 'Max tokens'."
 
 
