@@ -600,6 +600,7 @@ class Workbench(QObject):
         if dialog is None or not dialog.isVisible():
             dialog = ModelDownloadDialog(self.engine, self.preferences, self.window)
             dialog.downloaded.connect(lambda _model: self.models.refresh())
+            dialog.deleted.connect(lambda _model: self.models.refresh())
         dialog.show_for(use, name, then)
 
     def _show_install(self, document: DocumentPage, fix: str) -> None:

@@ -1,15 +1,16 @@
-"""Dialog *Get a local model*: downloads a model that runs on this computer, and lets the user choose it."""
+"""Dialog *Get a local model*: downloads models that run on this computer, and lets the user choose or delete them."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, QTimer, Signal
-from PySide6.QtWidgets import QDialog, QHeaderView, QTableWidget, QTableWidgetItem, QWidget
+from PySide6.QtWidgets import QDialog, QHeaderView, QMessageBox, QTableWidget, QTableWidgetItem, QWidget
 
+from app.dialogs import ask_question
 from app.engine_thread import EngineThread
 from app.settings.key_dialog import KeyDialog
 from app.settings.preferences import Preferences
@@ -19,9 +20,19 @@ from app.theme.tokens import UNIT
 from app.theme.widgets import STRETCH, PlainLabel, ProgressBar, hbox, make_read_only, plain_tool_tip, vbox
 from engine.errors import EngineError, Fix
 from engine.formatting import format_bytes
-from engine.models.file_download import Progress, discard_partial, partial_size, paused_downloads
-from engine.models.gguf_files import models_folder
-from engine.models.model_hub import CATALOG, DEMO, CatalogModel, ModelFile, find_model_file, get_model_file
+from engine.models.catalog import unload_models
+from engine.models.file_download import Progress, discard_partial, partial_size
+from engine.models.gguf_files import existing_parts
+from engine.models.model_hub import (
+    CATALOG,
+    DEMO,
+    CatalogModel,
+    ModelFile,
+    delete_files,
+    find_model_file,
+    get_model_file,
+    models_outside_catalog,
+)
 from engine.models.model_hub import machine_memory as memory_of_machine
 from engine.models.protocol import EMBEDDED_MODEL
 
@@ -32,11 +43,12 @@ SHARE_OF_SCREEN: Final = 0.33
 """Largest part of the screen's height that the table covers; it scrolls then."""
 TITLE: Final = "Get a local model"
 _ABOUT: Final = "These models run on this computer, without a key and for free. Larger ones answer better, but slower."
-_HEADS: Final = ("Model", "Size", "Download", "Memory", "License")
+_HEADS: Final = ("Model", "Category", "Download", "Memory", "License")
 _BAR_STEPS: Final = 1000
 _UPDATE_MS: Final = 100
 ITEM_INDENT: Final = 11
 """Indent of the cells' texts, applied to the headers too."""
+_Role = QMessageBox.ButtonRole
 
 
 class _Transfer:
@@ -83,9 +95,11 @@ class ModelDownloadDialog(QDialog):
 
     Signals:
         downloaded: A model can be used; its name in workflows.
+        deleted: A model was deleted; its name in workflows.
     """
 
     downloaded = Signal(str)
+    deleted = Signal(str)
 
     def __init__(
         self,
@@ -101,6 +115,7 @@ class ModelDownloadDialog(QDialog):
         self._is_demo_wanted = False
         self._transfer: _Transfer | None = None
         self._looked_up: ModelFile | None = None
+        self._rows: list[CatalogModel | ModelFile] = []
         self._memory = memory_of_machine()
         self._fix = ""
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -116,6 +131,7 @@ class ModelDownloadDialog(QDialog):
         self.status = StatusLabel()
         self.add_key = make_button("Add key…", self._add_key)
         self.discard = make_button("Delete partial download", self._discard)
+        self.delete = make_button("Delete…", self._ask_to_delete)
         self.start = make_button("Download", self._press, primary=True)
         self.start.setDefault(True)
         self.close_button = make_button("Close", self.close)
@@ -138,7 +154,7 @@ class ModelDownloadDialog(QDialog):
     def chosen(self) -> CatalogModel | ModelFile | None:
         """The model that the user selected, or typed and looked up."""
         row = self.table.currentRow()
-        return CATALOG[row] if row >= 0 else self._looked_up
+        return self._rows[row] if row >= 0 else self._looked_up
 
     def show_for(
         self, use: Callable[[str], object] | None, name: str = "", then: Callable[[str], object] | None = None
@@ -154,23 +170,14 @@ class ModelDownloadDialog(QDialog):
         self._use_model, self._then = use, then
         self._is_demo_wanted = name == DEMO and then is not None
         names = [model.name for model in CATALOG]
-        if name in names and not self.is_running:
-            self.table.selectRow(names.index(name))
-        elif not self.is_running and not self.isVisible():
-            self._show_paused()
+        if not self.is_running:
+            self._draw()
+            if name in names:
+                self.table.selectRow(names.index(name))
         self.show()
         self.raise_()
         self.activateWindow()
         self._update()
-
-    def _show_paused(self) -> None:
-        """Show a paused download that is not of the catalog, which nothing else in the dialog shows."""
-        in_catalog = {model.target for model in CATALOG}
-        paused = (address for file, address in paused_downloads(models_folder()).items() if file not in in_catalog)
-        if address := next(paused, ""):
-            self.other.setText(address)
-            self._type(address)
-            self.status.say("The download of this model is paused. Look it up to resume or delete it.")
 
     def _lay_out(self) -> None:
         other_label = PlainLabel("Another model")
@@ -184,29 +191,64 @@ class ModelDownloadDialog(QDialog):
             self.about,
             self.bar,
             hbox((self.status, 1), self.add_key, spacing=2),
-            hbox(self.discard, STRETCH, self.close_button, self.start, spacing=2),
+            hbox(self.discard, self.delete, STRETCH, self.close_button, self.start, spacing=2),
             spacing=3,
             margins=(6, 5, 6, 5),
             parent=self,
         )
 
     def _draw(self) -> None:
-        """Fill the table with the current theme and text size."""
-        theme, scale = style().theme, style().scale
-        for row, model in enumerate(CATALOG):
-            picture = ("mdi6.check", theme.good) if model.is_downloaded else ("mdi6.download-outline", theme.dim)
-            texts = (model.title, model.category, format_bytes(model.size), format_bytes(model.memory), model.license)
-            for column, text in enumerate(texts):
-                item = QTableWidgetItem(text) if column else QTableWidgetItem(icon(*picture), text)
-                item.setToolTip(plain_tool_tip(text if column else f"{model.about}."))
-                self.table.setItem(row, column, item)
+        """Fill the table with the current files, theme and text size; the selected model stays selected."""
+        chosen = None if self.table.currentRow() < 0 else self.chosen
+        self._rows = [*CATALOG, *models_outside_catalog()]
+        with QSignalBlocker(self.table):
+            self.table.setRowCount(len(self._rows))
+            for row, model in enumerate(self._rows):
+                self._draw_row(row, model)
+            self._select(chosen)
+        scale = style().scale
         for label in (self.about, self.status):
             label.setMinimumHeight(2 * label.fontMetrics().lineSpacing())
         side, height = round(ICON_SIDE * scale), round(ROW_HEIGHT * scale)
         self.table.setIconSize(QSize(side, side))
         self.table.verticalHeader().setDefaultSectionSize(height)
-        whole = self.table.horizontalHeader().sizeHint().height() + height * len(CATALOG) + UNIT
+        whole = self.table.horizontalHeader().sizeHint().height() + height * len(self._rows) + UNIT
         self.table.setFixedHeight(min(whole, round(self.screen().availableSize().height() * SHARE_OF_SCREEN)))
+
+    def _draw_row(self, row: int, model: CatalogModel | ModelFile) -> None:
+        theme, partial = style().theme, partial_size(model.target)
+        if model.is_downloaded:
+            picture, state = ("mdi6.check", theme.good), "Downloaded"
+        elif partial:
+            picture, state = ("mdi6.pause", theme.warning), "Paused"
+        elif _can_download(model):
+            picture, state = ("mdi6.download-outline", theme.dim), "Not downloaded"
+        else:
+            picture, state = ("mdi6.alert-circle-outline", theme.bad), "Incomplete"
+        size = format_bytes(model.size)
+        if isinstance(model, CatalogModel):
+            category, license_name, about = model.category, model.license, f"{model.about}. {state}."
+        else:
+            category, license_name, about = "Other", "", f"{state}: {model.target}"
+        texts = (
+            model.title,
+            category,
+            f"{format_bytes(partial)} of {size}" if state == "Paused" else size,
+            format_bytes(model.memory),
+            license_name,
+        )
+        for column, text in enumerate(texts):
+            item = QTableWidgetItem(text) if column else QTableWidgetItem(icon(*picture), text)
+            item.setToolTip(plain_tool_tip(text if column else about))
+            self.table.setItem(row, column, item)
+
+    def _select(self, model: CatalogModel | ModelFile | None) -> None:
+        """Select the row of a model; of its name in the catalog, or of its file."""
+        rows = [row for row, each in enumerate(self._rows) if model is not None and each.target == model.target]
+        # A file of another size than that in the catalog has a row of its own.
+        rows.sort(key=lambda row: self._rows[row].is_downloaded, reverse=True)
+        self.table.clearSelection()
+        self.table.setCurrentCell(rows[0] if rows else -1, 0)
 
     def _select_row(self) -> None:
         if self.table.currentRow() >= 0:
@@ -232,12 +274,15 @@ class ModelDownloadDialog(QDialog):
         self.add_key.setVisible(self._fix.startswith(Fix.ADD_KEY))
         self.bar.setVisible(is_running or bool(partial))
         self.discard.setVisible(bool(partial) and not is_running)
+        self.delete.setVisible(not is_running and bool(_deletable(chosen)))
         for widget in (self.table, self.other):
             widget.setEnabled(not is_running)
         self.start.setText(self._action(chosen, partial))
         is_default = chosen is not None and self._preferences.values.default_model == chosen.model
-        is_done = self._is_ready(chosen) and self._use_model is None and is_default
-        self.start.setEnabled(not is_done and (chosen is not None or bool(self.other.text().strip())))
+        is_ready = self._is_ready(chosen)
+        is_done = is_ready and self._use_model is None and is_default
+        is_possible = bool(self.other.text().strip()) if chosen is None else is_ready or _can_download(chosen)
+        self.start.setEnabled(not is_done and is_possible)
         if partial and chosen is not None and not is_running:
             self.bar.setValue(partial * _BAR_STEPS // max(chosen.size, 1))
             if not self.status.text():
@@ -294,7 +339,13 @@ class ModelDownloadDialog(QDialog):
         run_in_engine(self, self._engine, find_model_file(name, self._engine.models.keys), take, fail)
 
     def _download(self, chosen: CatalogModel | ModelFile) -> None:
-        transfer = self._transfer = _Transfer(self._engine, chosen.name if isinstance(chosen, CatalogModel) else chosen)
+        if isinstance(chosen, CatalogModel):
+            model = chosen.name
+        elif chosen is self._looked_up:
+            model = chosen
+        else:  # paused: an address without the user's key
+            model = chosen.sources[0].address
+        transfer = self._transfer = _Transfer(self._engine, model)
         self._clear_status()
         self.status.say("Connecting…")
         run_in_engine(self, self._engine, transfer.run(), self._finish, self._fail)
@@ -318,6 +369,11 @@ class ModelDownloadDialog(QDialog):
         self._is_demo_wanted = self._is_demo_wanted and file is None
         self.status.say("" if file is None else f"✓ {model.title} is ready.", "good")
         self._draw()
+        if file is not None:
+            with QSignalBlocker(self.table):
+                self._select(model)
+            self.other.clear()
+            self._looked_up = None
         self._update()
         if file is not None:
             self.downloaded.emit(model.model)
@@ -352,7 +408,33 @@ class ModelDownloadDialog(QDialog):
         except EngineError as error:
             self._fail(error)
         else:
+            self._draw()
             self._clear_status()
+
+    def _ask_to_delete(self) -> None:
+        chosen = self.chosen
+        assert chosen is not None
+        files = _deletable(chosen)
+        size = format_bytes(sum(file.stat().st_size for file in files))
+        others = f" and {len(files) - 1} more files" if len(files) > 1 else ""
+        ask_question(
+            self,
+            f"Delete {chosen.title}?",
+            f"{files[0]}{others} ({size}) will be deleted. Workflows that use this model will need another one.",
+            [
+                ("Delete", _Role.DestructiveRole, lambda: self._delete(chosen.model, files)),
+                ("Cancel", _Role.RejectRole, lambda: None),
+            ],
+        )
+
+    def _delete(self, model: str, files: Sequence[Path]) -> None:
+        def finish(_result: None) -> None:
+            self._draw()
+            self.status.say("Deleted.")
+            self._update()
+            self.deleted.emit(model)
+
+        run_in_engine(self, self._engine, _unload_and_delete(files), finish, self._fail)
 
     def _use(self, model: str) -> None:
         if self._use_model is None:
@@ -365,6 +447,22 @@ class ModelDownloadDialog(QDialog):
             self.close()
 
 
+async def _unload_and_delete(files: Sequence[Path]) -> None:
+    await unload_models(files)
+    await asyncio.to_thread(delete_files, files)
+
+
+def _deletable(model: CatalogModel | ModelFile | None) -> list[Path]:
+    """Return the files of a model in the folder of this program, to delete them."""
+    if model is None or (isinstance(model, CatalogModel) and not model.is_downloaded):
+        return []
+    return existing_parts(model.target)
+
+
+def _can_download(model: CatalogModel | ModelFile) -> bool:
+    return isinstance(model, CatalogModel) or bool(model.sources)
+
+
 def _keep_space(widget: QWidget) -> None:
     """Leave the space of a widget empty while it is hidden, so that nothing moves."""
     policy = widget.sizePolicy()
@@ -374,7 +472,7 @@ def _keep_space(widget: QWidget) -> None:
 
 def _description(chosen: CatalogModel | ModelFile | None) -> str:
     if chosen is None:
-        return "Any language model in a single GGUF file."
+        return "Any language model in the GGUF format."
     if isinstance(chosen, ModelFile):
         return f"{chosen.title}: {format_bytes(chosen.size)}. Its license is on the page of its maker."
     if chosen.name == DEMO:
@@ -383,7 +481,7 @@ def _description(chosen: CatalogModel | ModelFile | None) -> str:
 
 
 def _folder(chosen: CatalogModel | ModelFile | None) -> str:
-    """Say where a downloaded file is, so that the user can delete it."""
+    """Say where a downloaded file is."""
     if chosen is None or chosen.model == EMBEDDED_MODEL or not chosen.is_downloaded:
         return ""
     return f" The file is in {chosen.target.parent}."

@@ -281,7 +281,7 @@ def get_model(
         err().line(error_with_command(error))
         return ExitCode.FAILED
     if as_json:
-        write_json({"model": model.model, "file": str(file), "size": file.stat().st_size})
+        write_json({"model": model.model, "file": str(file), "size": model.size})
     else:
         out().line(f"The model is in {file}.")
         err().line(f"Its name in workflows and for --model is {model.model}")
@@ -294,7 +294,7 @@ def _download(name: str) -> tuple[ModelFile, Path]:
     from engine.models.protocol import EMBEDDED_MODEL
     from engine.runner.event_loop import run_in_background_loop
 
-    if (model := downloaded_model(name)) is not None:
+    if (model := run_in_background_loop(downloaded_model(name))) is not None:
         return model, model.target
     model = run_in_background_loop(find_model_file(name, Keys()))
     _describe_download(model)
@@ -317,7 +317,15 @@ def _list_catalog(*, as_json: bool) -> None:
     if as_json:
         names = ("name", "title", "category", "license", "size", "memory", "about", "is_downloaded")
         listed = [{name: getattr(model, name) for name in names} for model in CATALOG]
-        files = [{"file": f"{file}.part", "address": address} for file, address in paused.items()]
+        files = [
+            {
+                "file": f"{one.target}.part",
+                "address": one.address,
+                "done": partial_size(one.target),
+                "size": one.size,
+            }
+            for one in paused
+        ]
         write_json({"machine_memory": machine_memory(), "models": listed, "paused": files})
         return
     rows = [
@@ -337,10 +345,9 @@ def _list_catalog(*, as_json: bool) -> None:
     if memory is not None:
         out().line()
         out().line(f"This machine has {format_bytes(memory)} of memory.")
-    for file, address in paused.items():
-        out().line(
-            f"Paused: {file}.part ({format_bytes(partial_size(file))}). Resume it: loopwright models get {address}"
-        )
+    for one in paused:
+        done = f"{format_bytes(partial_size(one.target))} of {format_bytes(one.size)}"
+        out().line(f"Paused: {one.target} ({done}). Resume it: loopwright models get {one.address}")
 
 
 def _describe_download(model: ModelFile) -> None:
@@ -374,23 +381,25 @@ def remove_model(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name in the catalog, or of a downloaded file.")],
     yes: Yes = False,
 ) -> int:
-    """Delete a downloaded model. Files of Ollama and LM Studio, and those that are named by a path, stay.
+    """Delete a downloaded model, or what a paused download has left. Files of Ollama and LM Studio stay.
 
     Example: loopwright models remove qwen2.5-1.5b
     """
-    from engine.models.model_hub import downloaded_files
+    from engine.models.file_download import discard_partial, partial_size
+    from engine.models.model_hub import delete_files, downloaded_files, paused_download
 
-    files = downloaded_files(name)
-    size = format_bytes(sum(file.stat().st_size for file in files))
+    paused = paused_download(name)
+    files = downloaded_files(name) if paused is None else []
+    if paused is None:
+        what, size = str(files[0]), sum(file.stat().st_size for file in files)
+    else:
+        what, size = f"the paused download {paused.target}", partial_size(paused.target)
     if not yes:
-        typer.confirm(f"Delete {files[0]} ({size})?", abort=True, err=True)
-    for file in files:
-        try:
-            file.unlink()
-        except OSError as error:
-            message = f"{file} cannot be deleted: {error.strerror}."
-            raise EngineError(message, "Close the programs that use it.") from error
-    out().line(f"Deleted {files[0]} ({size}).")
+        typer.confirm(f"Delete {what} ({format_bytes(size)})?", abort=True, err=True)
+    if paused is not None:
+        discard_partial(paused.target)
+    delete_files(files)
+    out().line(f"Deleted {what} ({format_bytes(size)}).")
     return ExitCode.DONE
 
 

@@ -14,7 +14,7 @@ import os
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -169,6 +169,24 @@ class _SharedModels:
             model = None if self._users[name] else self._models.pop(name)
         if model:
             await model.close()
+
+    def open_models(self) -> list[EmbeddedModel]:
+        """The models that are in use."""
+        with self._lock:
+            return list(self._models.values())
+
+
+async def unload_models(files: Iterable[Path]) -> None:
+    """End the processes of this program that have loaded one of these files, so that it can be deleted.
+
+    Raises:
+        ModelError: A call uses one (`UNAVAILABLE`).
+    """
+    weights = {str(file.absolute()) for file in files}
+    for model in _SHARED.open_models():
+        if not await model.unload(weights):
+            message = f"A run is using {model.title}."
+            raise ModelError(ModelErrorKind.UNAVAILABLE, message, "Wait until the run has ended, or stop it.")
 
 
 def _gguf_model(name: str, settings: Callable[[], GgufSettings] | None) -> EmbeddedModel:

@@ -26,7 +26,7 @@ import sys
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Final, Literal
@@ -455,6 +455,23 @@ class EmbeddedModel:
         with self._lock:
             if self._child is None and not self._closed:
                 self._start_child(settings)
+
+    async def unload(self, weights: Collection[str]) -> bool:
+        """End the child process if it has loaded one of these files.
+
+        Returns:
+            Whether it has none of them any more; false if calls use one.
+        """
+        with self._lock:
+            child = self._child if self._settings.get("weights") in weights else None
+            if child is None:
+                return True
+            if self._current is not None or self._waiting:
+                return False
+            self._child_ending = True
+            child.kill()
+        await asyncio.to_thread(child.join)
+        return True
 
     async def close(self) -> None:
         """End the child process; calls that still wait fail."""

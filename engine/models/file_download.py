@@ -2,7 +2,8 @@
 
 While `NAME` is downloaded, its beginning is `NAME.part`, and `NAME.part.json` says which version of the file that is.
 The process that downloads it holds a lock on the latter. A download that was paused, cut or killed continues where it
-stopped, unless the server has another version by then. The complete file is checked and renamed.
+stopped, unless the server has another version by then. The complete file is checked and renamed; of a model in several
+files, all of them together.
 
 The model hub answers with a redirect to another host, which has the content. The hub's own answer has the size and the
 SHA-256 of the file (`X-Linked-Size`, `X-Linked-Etag`), and the other host's ETag means nothing. Any other server
@@ -21,14 +22,16 @@ import re
 import shutil
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, Literal, TypeVar
 
 from engine.errors import Fix
 from engine.formatting import format_bytes, format_duration
+from engine.models.gguf_files import parts_of
 from engine.models.protocol import ModelError, ModelErrorKind
 from engine.models.providers import Origin, origin_of
 from engine.safe_file_io import try_lock
@@ -188,51 +191,109 @@ async def look_up(source: Source) -> RemoteFile:
 
 
 async def download_file(source: Source, target: Path, on_progress: OnProgress = lambda _progress: None) -> None:
-    """Download a file, or continue its download. To pause it, cancel the task: what has arrived stays.
+    """Download a single file; see `download_files`."""
+    await download_files([(source, target)], on_progress)
+
+
+async def download_files(
+    files: Sequence[tuple[Source, Path]], on_progress: OnProgress = lambda _progress: None, total: int = 0
+) -> None:
+    """Download the files of a model, or continue their download. To pause it, cancel the task: what has arrived stays.
+
+    The files get their names when all of them are complete, so a part of a model never counts as one.
 
     Args:
-        source: Where it is.
-        target: The file to create, in a folder that is created too. If it is that file already, nothing is downloaded.
-        on_progress: Called a few times a second.
+        files: Where each is, and the file to create, in a folder that is created too. What is that file already is not
+            downloaded.
+        on_progress: Called a few times a second with the progress of all files.
+        total: The size of all files in bytes, if there are several.
 
     Raises:
         ModelError: The download failed. The next call continues it, except after a wrong checksum.
     """
+    folder, done = files[0][1].parent, 0
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with lock_download(target) as state_file:
-            await _Download(source, target, state_file, on_progress).run()
+        folder.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as locks:
+            state_files = [locks.enter_context(lock_download(target)) for _, target in files]
+            if needed := max(total - sum(_size_here(target) for _, target in files), 0):
+                check_space(folder, needed)
+            for (source, target), state_file in zip(files, state_files, strict=True):
+                report = partial(_report_in_total, on_progress, done, total)
+                done += await _Download(source, target, state_file, report, total).run()
+            for _, target in files:
+                if not target.exists():
+                    _part(target).replace(target)
     except OSError as error:
-        raise disk_error(target.parent, error) from error
+        raise disk_error(folder, error) from error
+
+
+def _report_in_total(on_progress: OnProgress, before: int, total: int, progress: Progress) -> None:
+    done, size = before + progress.done, before + progress.size
+    on_progress(replace(progress, done=done, size=max(size, total)))
 
 
 def partial_size(target: Path) -> int:
-    """Return how many bytes of a file an unfinished download has left; 0 without one."""
+    """Return how many bytes of a model an unfinished download has left; 0 without one.
+
+    Args:
+        target: Its file, or one of those that it is split into.
+    """
+    parts = parts_of(target)
+    return sum(map(_size_here, parts)) if any(map(_partial_size, parts)) else 0
+
+
+def _partial_size(target: Path) -> int:
     try:
         return _part(target).stat().st_size if _state_file(target).exists() else 0
     except OSError:
         return 0
 
 
-def paused_downloads(folder: Path) -> dict[Path, str]:
-    """Return the files in a folder whose download is unfinished, each with its address without the query."""
-    found: dict[Path, str] = {}
+def _size_here(target: Path) -> int:
+    """Return how many bytes of a file are here, complete or not."""
+    with suppress(OSError):
+        return target.stat().st_size
+    return _partial_size(target)
+
+
+@dataclass(frozen=True, slots=True)
+class PausedDownload:
+    """An unfinished download.
+
+    Attributes:
+        target: The file that it creates; the first one of a model in several files.
+        address: Where it is, or one of its files, without the query.
+        size: The size of the whole model in bytes.
+    """
+
+    target: Path
+    address: str
+    size: int
+
+
+def paused_downloads(folder: Path) -> list[PausedDownload]:
+    """Return the unfinished downloads in a folder."""
+    found: dict[Path, PausedDownload] = {}
     for part in sorted(folder.glob("*.part")):
         target = part.with_suffix("")
         with suppress(OSError, ValueError, KeyError, TypeError):
-            found[target] = str(json.loads(_state_file(target).read_bytes())["address"])
-    return found
+            state = json.loads(_state_file(target).read_bytes())
+            paused = PausedDownload(parts_of(target)[0], str(state["address"]), int(state.get("total", state["size"])))
+            found.setdefault(paused.target, paused)
+    return list(found.values())
 
 
 def discard_partial(target: Path) -> None:
-    """Delete what an unfinished download has left.
+    """Delete what an unfinished download of a model has left; `target` as in `partial_size`.
 
     Raises:
         ModelError: It is still running, or the folder cannot be written.
     """
     try:
-        with lock_download(target):
-            _part(target).unlink(missing_ok=True)
+        for file in parts_of(target):
+            with lock_download(file):
+                _part(file).unlink(missing_ok=True)
     except OSError as error:
         raise disk_error(target.parent, error) from error
 
@@ -266,7 +327,7 @@ def lock_download(target: Path) -> Generator[IO[bytes]]:
             yield stream
         finally:
             stream.close()  # Windows deletes no open file
-            if not partial_size(target):
+            if not _partial_size(target):
                 for file in (_part(target), state_file):
                     with suppress(OSError):
                         file.unlink(missing_ok=True)
@@ -297,18 +358,21 @@ def disk_error(folder: Path, error: OSError) -> ModelError:
 class _Download:
     """The download of one file, by the process that holds its lock."""
 
-    def __init__(self, source: Source, target: Path, state_file: IO[bytes], on_progress: OnProgress) -> None:
+    def __init__(
+        self, source: Source, target: Path, state_file: IO[bytes], on_progress: OnProgress, total: int
+    ) -> None:
         self._source = source
         self._target = target
         self._state_file = state_file
+        self._total = total
         self._part = _part(target)
         self._on_progress = on_progress
         self._meter = ProgressMeter(on_progress)
         self._last = Progress(0, 0)
         self._most = self._noted = 0
 
-    async def run(self) -> None:
-        """Download the file, check it, and rename it."""
+    async def run(self) -> int:
+        """Download the file, and check it; return its size."""
         async with await asyncio.to_thread(_client, self._source) as client:
             remote = await _repeat(
                 lambda: self._attempt(client), self._source, _DOWNLOAD_ATTEMPTS, self._take_new_data, self._report_wait
@@ -317,12 +381,11 @@ class _Download:
             self._on_progress(Progress(remote.size, remote.size, stage="checking"))
         if self._target.exists():
             await check_existing(self._target, remote)
-        elif await asyncio.to_thread(_is_file, self._part, remote):
-            self._part.replace(self._target)
-        else:
+        elif not await asyncio.to_thread(_is_file, self._part, remote):
             self._part.unlink()
             message = f"{self._target.name} was damaged on its way from {self._source.host}: its checksum is wrong."
             raise ModelError(ModelErrorKind.BAD_REPLY, message, "Download it again.")
+        return remote.size
 
     async def _attempt(self, client: httpx.AsyncClient) -> RemoteFile:
         """Download until the end of the file, or until the connection is cut."""
@@ -356,7 +419,8 @@ class _Download:
                 file.truncate()
             else:
                 self._state_file.truncate(0)
-                state = {"version": remote.version, "size": remote.size, "address": self._source.shown}
+                size, total = remote.size, self._total or remote.size
+                state = {"version": remote.version, "size": size, "total": total, "address": self._source.shown}
                 self._state_file.write(json.dumps(state).encode())
                 self._state_file.flush()
             done, buffer = start, bytearray()

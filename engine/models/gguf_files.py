@@ -12,13 +12,14 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, cast
 
 from pydantic_core import from_json
 
 from engine.errors import Fix, did_you_mean
-from engine.models.gguf_header import DamagedFileError, GgufError, GgufHeader, read_header
+from engine.models.gguf_header import DamagedFileError, GgufError, GgufHeader, check_part, read_header
 from engine.models.protocol import GGUF_PREFIX, ModelError, ModelErrorKind, is_gguf_path
 from engine.safe_file_io import read_text_file
 
@@ -29,7 +30,8 @@ DEFAULT_CONTEXT_TOKENS: Final = 8192
 """The context length that a model gets without a setting, if it supports that much: more takes memory."""
 
 _SUFFIX: Final = ".gguf"
-_PART: Final = re.compile(r"(.+)-(\d{5})-of-(\d{5})")
+_DOWNLOADED: Final = "Downloaded"
+_PART: Final = re.compile(r"(.+)-(\d{5})-of-(?!00000)(\d{5})")
 """Name of a part of a model that is split into several files; the runtime is given the first."""
 _MAX_DEPTH: Final = 3
 """LM Studio's files are in PUBLISHER/MODEL/."""
@@ -97,11 +99,17 @@ def models_folder() -> Path:
 
 
 def gguf_name(stem: str) -> str:
-    """Return the name in workflows of a file in one of the folders, by its name without `.gguf`."""
+    """Return the name in workflows of a file in one of the folders, by its name as in `model_stem`."""
     name = stem.lower()
     while name.endswith(_SUFFIX):  # such a name would be the path of a file
         name = name.removesuffix(_SUFFIX)
     return f"{GGUF_PREFIX}{name}"
+
+
+def model_stem(file: Path) -> str:
+    """Return the name of a file without its suffix, and without its number if it is a part of a model."""
+    split = _PART.fullmatch(file.stem)
+    return split[1] if split else file.stem
 
 
 def is_auxiliary(name: str) -> bool:
@@ -110,9 +118,14 @@ def is_auxiliary(name: str) -> bool:
 
 
 def list_gguf_models() -> list[GgufEntry]:
-    """List the language models in GGUF files on this machine, with their headers. Reads a little of each file."""
+    """List the language models in GGUF files on this machine, with their headers. Reads the header of each file."""
     entries = (_entry(file) for file in gguf_files())
     return [entry for entry in entries if entry.header is None or entry.header.writes_text]
+
+
+def downloaded_gguf_files() -> list[GgufFile]:
+    """Find the GGUF files in the folder of this program, the first file of each model."""
+    return list(_files_in(models_folder(), _DOWNLOADED))
 
 
 def gguf_files() -> list[GgufFile]:
@@ -168,10 +181,19 @@ def _not_found(message: str, remedy: str) -> ModelError:
 
 def _entry(file: GgufFile) -> GgufEntry:
     try:
-        header = read_header(file.path)
-        return GgufEntry(file, replace(header, size=sum(part.stat().st_size for part in _parts(file.path))))
+        states = [(part, part.stat()) for part in all_parts(file.path)]
+        return GgufEntry(file, _header_of(tuple((part, state.st_size, state.st_mtime_ns) for part, state in states)))
     except (OSError, GgufError) as error:
         return GgufEntry(file, None, unusable_file(file.path, error).message)
+
+
+@lru_cache(maxsize=_MAX_FILES)
+def _header_of(parts: tuple[tuple[Path, int, int], ...]) -> GgufHeader:
+    """Return the header of a complete model: of its parts, each with size and date, which tell whether it changed."""
+    header = read_header(parts[0][0])
+    for part, _, _ in parts[1:]:
+        check_part(part)
+    return replace(header, size=sum(size for _, size, _ in parts))
 
 
 def parts_of(path: Path) -> list[Path]:
@@ -184,22 +206,26 @@ def parts_of(path: Path) -> list[Path]:
     ]
 
 
-def _parts(path: Path) -> list[Path]:
+def existing_parts(path: Path) -> list[Path]:
+    """Return the files of a model that are on this machine."""
+    return [part for part in parts_of(path) if part.is_file()]
+
+
+def all_parts(path: Path) -> list[Path]:
     """Return all files of a model.
 
     Raises:
         GgufError: Some are missing.
     """
-    parts = parts_of(path)
-    missing = sum(not part.is_file() for part in parts) if len(parts) > 1 else 0
-    if missing:
-        raise GgufError(f"{missing} of its {len(parts)} parts are missing")
+    parts, existing = parts_of(path), existing_parts(path)
+    if len(parts) > 1 and len(existing) < len(parts):
+        raise GgufError(f"{len(parts) - len(existing)} of its {len(parts)} parts are missing")
     return parts
 
 
 def _all_files() -> Iterator[GgufFile]:
     home = Path.home()
-    yield from _files_in(models_folder(), "Downloaded")
+    yield from _files_in(models_folder(), _DOWNLOADED)
     for folder in _lm_studio_folders(home):
         yield from _files_in(folder / "models", "LM Studio")
     for folder in _ollama_folders(home):
@@ -212,7 +238,7 @@ def _files_in(folder: Path, source: str) -> Iterator[GgufFile]:
         is_hidden = file.name.startswith(".") or is_auxiliary(file.name)
         is_model = file.suffix.lower() == _SUFFIX and not is_hidden
         if is_model and (split is None or int(split[2]) == 1):
-            yield GgufFile(gguf_name(split[1] if split else file.stem), file, source)
+            yield GgufFile(gguf_name(model_stem(file)), file, source)
 
 
 def _walk(folder: Path) -> Iterator[Path]:

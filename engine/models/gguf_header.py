@@ -1,35 +1,48 @@
-"""Reader of the header of a GGUF file: what the model is, without loading it.
+"""Reader of the header of a GGUF file: what the model is and whether the file is complete, without loading it.
 
-The format is described at https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. A file may come from anywhere, so
-nothing in it is trusted: lengths are checked before anything is read, and only a limited part of the file is.
+The format is described at https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. The values of the header are
+followed by a table that says where the weights of each tensor are, and then by the weights. A file may come from
+anywhere, so nothing in it is trusted: lengths are checked before anything is read, and only a limited part of the file
+is.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from engine.formatting import format_bytes
 
 _MAGIC: Final = b"GGUF"
 _VERSIONS: Final = frozenset({2, 3})
-_QUICK_BYTES: Final = 1_000_000
+_READ_BYTES: Final = 1 << 20
+"""Size of the pieces in which a header is read."""
 _MAX_BYTES: Final = 64_000_000
-"""Size of the part of a file that is read: for a list, and to run the model. Vocabularies take up to 20 MB."""
-_MAX_TEXT_BYTES: Final = 100_000
+"""Size of the largest header that is read. Vocabularies take up to 20 MB."""
+_MAX_TEXT_LENGTH: Final = 100_000
 """Length of a text, such as a chat template, above which it is ignored."""
-_VOCABULARY: Final = "tokenizer."
-"""Start of the keys of the vocabulary, which follow the description of the model."""
 _FORMATS: Final = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True))
 """Formats of `struct` by the type of a value."""
 _TEXT: Final = 8
 _ARRAY: Final = 9
 _CONTROL: Final = 3
 """Type of a token that is not part of a text, such as the end of a message."""
+_INCOMPLETE: Final = "it is incomplete or damaged"
+_MAX_DIMENSIONS: Final = 4
+_DEFAULT_ALIGNMENT: Final = 32
+_BLOCKS: Final = {
+    0: (1, 4), 1: (1, 2), 2: (32, 18), 3: (32, 20), 6: (32, 22), 7: (32, 24), 8: (32, 34), 9: (32, 40),
+    10: (256, 84), 11: (256, 110), 12: (256, 144), 13: (256, 176), 14: (256, 210), 15: (256, 292), 16: (256, 66),
+    17: (256, 74), 18: (256, 98), 19: (256, 50), 20: (32, 18), 21: (256, 110), 22: (256, 82), 23: (256, 136),
+    24: (1, 1), 25: (1, 2), 26: (1, 4), 27: (1, 8), 28: (1, 8), 29: (256, 56), 30: (1, 2), 34: (256, 54),
+    35: (256, 66), 39: (32, 17),
+}  # fmt: skip
+"""How the weights of a tensor are stored, by its type in ggml: numbers in a block, and the size of a block in bytes."""
 
 _QUANTIZATIONS: Final = """
 F32 F16 Q4_0 Q4_1 - - - Q8_0 Q5_0 Q5_1 Q2_K Q3_K_S Q3_K_M Q3_K_L Q4_K_S Q4_K_M Q5_K_S Q5_K_M Q6_K IQ2_XXS IQ2_XS
@@ -49,10 +62,6 @@ class GgufError(ValueError):
 
 class DamagedFileError(GgufError):
     """A GGUF file that is incomplete or damaged: another download may help."""
-
-
-class _EndOfPartError(Exception):
-    """The part of the file that was read ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,33 +99,35 @@ class GgufHeader:
 
 
 def read_header(file: Path, *, with_vocabulary: bool = False) -> GgufHeader:
-    """Read the header of a file.
+    """Read the header of a file, and check that the weights that it announces are there.
 
     Args:
         file: The file.
-        with_vocabulary: Whether to read the vocabulary too, which may take half a second. In a small file, which
-            may be the beginning of one, it is always read.
+        with_vocabulary: Whether to find the control tokens too, which takes longer.
 
     Raises:
         OSError: The file cannot be read.
         GgufError: It is not a usable GGUF file.
     """
+    reader = _read(file, with_vocabulary=with_vocabulary)
+    return _header(reader.size, reader.values, reader.control_tokens)
+
+
+def check_part(file: Path) -> None:
+    """Check that a file is complete, also one that only has weights, like the later parts of a model in several files.
+
+    Raises:
+        OSError: The file cannot be read.
+        GgufError: It is not a complete GGUF file.
+    """
+    _read(file)
+
+
+def _read(file: Path, *, with_vocabulary: bool = False) -> _Reader:
     with file.open("rb") as stream:
-        size = file.stat().st_size
-        part = stream.read(_MAX_BYTES if with_vocabulary else _QUICK_BYTES)
-    reader = _Reader(part)
-    values: dict[str, Scalar] = {}
-    try:
-        for key in reader.each_key():
-            if key.startswith(_VOCABULARY) and not with_vocabulary and len(part) < size:
-                break
-            reader.read_value(key, values)
-    except _EndOfPartError:
-        if len(part) == size:
-            raise DamagedFileError("it is incomplete or damaged") from None
-        if with_vocabulary:
-            raise GgufError("its header is too large") from None
-    return _header(size, values, reader.control_tokens if with_vocabulary else ())
+        reader = _Reader(stream, file.stat().st_size, with_vocabulary=with_vocabulary)
+        reader.read()
+    return reader
 
 
 def _header(size: int, values: dict[str, Scalar], control_tokens: tuple[str, ...]) -> GgufHeader:
@@ -152,86 +163,130 @@ def _quantization(file_type: Scalar | None) -> str:
 
 
 class _Reader:
-    """Reads the values at the start of a file.
+    """Reads the header at the start of a file, in pieces.
 
     Attributes:
-        control_tokens: The tokens that start or end messages, as far as the vocabulary was read.
+        size: Size of the file in bytes.
+        values: The values of the header that are not lists.
+        control_tokens: The tokens that start or end messages; empty without the vocabulary.
     """
 
-    def __init__(self, part: bytes) -> None:
-        self._part = part
-        self._at = 4
-        self._tokens: list[bytes] = []
+    def __init__(self, stream: IO[bytes], size: int, *, with_vocabulary: bool) -> None:
+        self.size = size
+        self.values: dict[str, Scalar] = {}
         self.control_tokens: tuple[str, ...] = ()
-        if not part.startswith(_MAGIC):
-            raise DamagedFileError("it is not a GGUF file")
+        self._stream = stream
+        self._with_vocabulary = with_vocabulary
+        self._part = bytearray()
+        self._at = 0
+        self._tokens: list[bytes] = []
 
-    def each_key(self) -> Iterator[str]:
-        """Yield the key of each value, which has to be read before the next."""
+    def read(self) -> None:
+        """Read all values, and check that the file is as long as its table of tensors says.
+
+        Raises:
+            GgufError: It is not a usable GGUF file.
+        """
+        if self.size < len(_MAGIC) or self._bytes(len(_MAGIC)) != _MAGIC:
+            raise DamagedFileError("it is not a GGUF file")
         version = self._number("I")
         if version not in _VERSIONS:
             raise GgufError(f"its version of the GGUF format, {version}, is not supported")
-        self._number("Q")  # number of tensors
-        for _ in range(self._number("Q")):
-            yield self._text().decode("utf-8", "replace")
+        tensors, values = self._number("Q"), self._number("Q")
+        for _ in range(values):
+            self._read_value(self._text())
+        if tensors:
+            self._check_tensors(tensors)
 
-    def read_value(self, key: str, values: dict[str, Scalar]) -> None:
-        """Read a value; add it to the others if it is not a list."""
+    def _read_value(self, key: str) -> None:
         kind = self._number("I")
         if kind == _TEXT:
             text = self._text()
-            if len(text) <= _MAX_TEXT_BYTES:
-                values[key] = text.decode("utf-8", "replace")
+            if len(text) <= _MAX_TEXT_LENGTH:
+                self.values[key] = text
         elif kind == _ARRAY:
             self._read_array(key)
         elif kind in _FORMATS:
-            values[key] = self._number(_FORMATS[kind])
+            self.values[key] = self._number(_FORMATS[kind])
         else:
             raise DamagedFileError("its header is damaged")
 
     def _read_array(self, key: str) -> None:
         kind, count = self._number("I"), self._number("Q")
         if kind == _TEXT:
-            tokens = self._texts(count)
-            if key == "tokenizer.ggml.tokens":
-                self._tokens = tokens
+            if self._with_vocabulary and key == "tokenizer.ggml.tokens":
+                self._tokens = list(self._texts(count))
+            else:
+                self._skip_texts(count)
         elif kind in _FORMATS:
-            form = f"<{count}{_FORMATS[kind]}"
             start = self._skip(count * struct.calcsize(f"<{_FORMATS[kind]}"))
-            if key == "tokenizer.ggml.token_type":
-                kinds: tuple[int, ...] = struct.unpack_from(form, self._part, start)
+            if self._with_vocabulary and key == "tokenizer.ggml.token_type":
+                kinds: tuple[int, ...] = struct.unpack_from(f"<{count}{_FORMATS[kind]}", self._part, start)
                 controls = (token for token, kind in zip(self._tokens, kinds, strict=False) if kind == _CONTROL)
                 self.control_tokens = tuple(token.decode("utf-8", "replace") for token in controls)
         else:
             raise DamagedFileError("its header is damaged")
 
+    def _check_tensors(self, count: int) -> None:
+        """Read where the weights of each tensor are, and check that the file does not end before them."""
+        end = 0
+        for _ in range(count):
+            self._text()
+            dimensions = self._number("I")
+            if dimensions > _MAX_DIMENSIONS:
+                raise DamagedFileError("its header is damaged")
+            numbers = math.prod(self._number("Q") for _ in range(dimensions))
+            kind, offset = self._number("I"), self._number("Q")
+            block, size = _BLOCKS.get(kind, (1, 0))
+            end = max(end, offset + -(-numbers // block) * size)
+        alignment = self.values.get("general.alignment")
+        alignment = alignment if isinstance(alignment, int) and alignment > 0 else _DEFAULT_ALIGNMENT
+        if self._at + -self._at % alignment + end > self.size:
+            raise DamagedFileError(_INCOMPLETE)
+
     def _number(self, form: str) -> int:
         form = f"<{form}"
         return struct.unpack_from(form, self._part, self._skip(struct.calcsize(form)))[0]
 
-    def _text(self) -> bytes:
-        length = self._number("Q")
-        start = self._skip(length)
-        return self._part[start : start + length]
+    def _text(self) -> str:
+        return self._bytes(self._number("Q")).decode("utf-8", "replace")
 
-    def _texts(self, count: int) -> list[bytes]:
-        """Read many texts, as fast as there are hundreds of thousands."""
+    def _bytes(self, length: int) -> bytes:
+        start = self._skip(length)
+        return bytes(self._part[start : self._at])
+
+    def _texts(self, count: int) -> Iterator[bytes]:
+        for _ in range(count):
+            yield self._bytes(self._number("Q"))
+
+    def _skip_texts(self, count: int) -> None:
+        """Move behind many texts, as fast as there are hundreds of thousands."""
         part, at, unpack = self._part, self._at, struct.Struct("<Q").unpack_from
-        found: list[bytes] = []
-        try:
-            for _ in range(count):
-                start = at + 8
-                at = start + unpack(part, at)[0]
-                found.append(part[start:at])
-        except struct.error:
-            raise _EndOfPartError from None
-        self._at = at
-        self._skip(0)
-        return found
+        while count:
+            try:
+                for _ in range(count):
+                    at += 8 + unpack(part, at)[0]
+                    count -= 1
+            except struct.error:  # more has to be read
+                self._fill(at + 8)
+        self._skip(at - self._at)
 
     def _skip(self, size: int) -> int:
         """Move behind the next bytes; return where they start."""
         start, self._at = self._at, self._at + size
         if self._at > len(self._part):
-            raise _EndOfPartError
+            self._fill(self._at)
         return start
+
+    def _fill(self, end: int) -> int:
+        """Read the file at least up to a position; return how much of it has been read."""
+        if end > self.size:
+            raise DamagedFileError(_INCOMPLETE)
+        if end > _MAX_BYTES:
+            raise GgufError("its header is too large")
+        while len(self._part) < end:
+            piece = self._stream.read(max(_READ_BYTES, end - len(self._part)))
+            if not piece:  # it became shorter meanwhile
+                raise DamagedFileError(_INCOMPLETE)
+            self._part += piece
+        return len(self._part)

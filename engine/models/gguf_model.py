@@ -25,8 +25,8 @@ from engine.models.embedded import (
     find_runtime,
     request_body,
 )
-from engine.models.gguf_files import DEFAULT_CONTEXT_TOKENS, GgufSettings, unusable_file
-from engine.models.gguf_header import GgufError, GgufHeader, read_header
+from engine.models.gguf_files import DEFAULT_CONTEXT_TOKENS, GgufSettings, all_parts, unusable_file
+from engine.models.gguf_header import GgufError, GgufHeader, check_part, read_header
 from engine.models.model_hub import find_gguf_model
 from engine.models.protocol import ModelError, ModelErrorKind, OnText, Reply, Request
 from engine.models.quirks import ADAPTATIONS, Change, Changes, apply_changes, change_warnings
@@ -41,7 +41,6 @@ _CHATML_END: Final = "<|im_end|>"
 _ROLE_CHANGES: Final = frozenset({Change.JOINED_ROLES, Change.NO_SYSTEM_ROLE})
 _TEMPLATE_ERROR: Final = "Jinja Exception: "
 _UNKNOWN_ARCHITECTURE: Final = re.compile(r"unknown model architecture")
-_INCOMPLETE: Final = re.compile(r"not within the file bounds|corrupted or incomplete|failed to read|read error")
 _BAD_TEMPLATE: Final = re.compile(r"chat template parsing error|failed to initialize chat template")
 _LOADING: Final = re.compile(r"error loading model: (.+)|failed to initialize the context: (.+)")
 
@@ -160,17 +159,14 @@ class GgufModel(EmbeddedModel):
         """Return the error of a child that could not load the file."""
         assert self._loaded is not None
         text, file, header = "\n".join(output), self._loaded.path, self._loaded.header
-        remedy = "Choose another model."
         if _UNKNOWN_ARCHITECTURE.search(text):
             message = f"The model file {file} has the architecture {header.architecture!r}, which cannot be run here."
-        elif _INCOMPLETE.search(text):
-            message, remedy = f"The model file {file} is incomplete or damaged.", "Download it again."
         elif _BAD_TEMPLATE.search(text):
             message = f"The model file {file} has a chat template with an error."
         else:
             reason = next((found[1] or found[2] for found in _LOADING.finditer(text)), failure)
             message = f"The model file {file} cannot be loaded: {reason[:300].rstrip('.')}."
-        return ModelError(ModelErrorKind.UNAVAILABLE, message, remedy, fix=Fix.CHOOSE_MODEL)
+        return ModelError(ModelErrorKind.UNAVAILABLE, message, "Choose another model.", fix=Fix.CHOOSE_MODEL)
 
     def runtime_error(self, failure: Failure) -> ModelError:
         """Return the error of a request that the runtime refused; an error of the chat template without its source."""
@@ -191,6 +187,8 @@ class GgufModel(EmbeddedModel):
             if loaded is not None and (loaded.path, loaded.modified_ns) == (path, modified_ns):
                 return loaded
             header = read_header(path, with_vocabulary=True)
+            for part in all_parts(path)[1:]:
+                check_part(part)
         except (OSError, GgufError) as error:
             raise unusable_file(path, error) from error
         if not header.writes_text:

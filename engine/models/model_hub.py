@@ -1,7 +1,8 @@
 """Models to download: a short catalog, and any other GGUF file of the model hub or of a server.
 
-A downloaded model is a file in `models_folder`, whose name in workflows is the same on every machine. The built-in demo
-model is in the catalog too, although it comes from a package index. Nothing is downloaded unasked.
+A downloaded model is a file in `models_folder`, or several that it is split into. Its name in workflows is the same on
+every machine. The built-in demo model is in the catalog too, although it comes from a package index. Nothing is
+downloaded unasked.
 
 The hub is Hugging Face, or the one that HF_ENDPOINT names. Files that not everybody may download need an access token:
 HF_TOKEN, or the key that the user has stored for the hub's host.
@@ -14,28 +15,41 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote, unquote, urlsplit
 
-from engine.errors import Fix, did_you_mean
+from engine.errors import EngineError, Fix, did_you_mean
 from engine.formatting import format_bytes
 from engine.models.demo_weights import FILE as DEMO_FILE
-from engine.models.demo_weights import FILE_BYTES, download_weights, find_intact_weights, find_weights
+from engine.models.demo_weights import FILE_BYTES, FILE_SHA256, download_weights, find_intact_weights, find_weights
 from engine.models.file_download import (
     OnProgress,
+    PausedDownload,
     ProgressMeter,
+    RemoteFile,
     Source,
     check_existing,
     disk_error,
-    download_file,
+    download_files,
     host_of,
     look_up,
+    paused_downloads,
 )
-from engine.models.gguf_files import find_gguf, gguf_files, gguf_name, is_auxiliary, models_folder, parts_of
+from engine.models.gguf_files import (
+    downloaded_gguf_files,
+    existing_parts,
+    find_gguf,
+    gguf_files,
+    gguf_name,
+    is_auxiliary,
+    model_stem,
+    models_folder,
+    parts_of,
+)
 from engine.models.keys import Keys
 from engine.models.protocol import EMBEDDED_MODEL, GGUF_PREFIX, ModelError, ModelErrorKind
 from engine.models.providers import AddressError
@@ -51,7 +65,7 @@ _GB: Final = 1_000_000_000
 _MAX_ADDRESS_LENGTH: Final = 4_000
 _IN_REPOSITORY: Final = re.compile(r"([\w.-]+/[\w.-]+)/(.+)", re.ASCII)
 _FILE_NAME: Final = re.compile(r"[\w(\[][\w.+@()\[\], -]{0,150}\.gguf", re.IGNORECASE)
-_PART_OF_SEVERAL: Final = re.compile(r"-\d{5}-of-\d{5}\.gguf", re.IGNORECASE)
+_MAX_PARTS: Final = 99
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -68,6 +82,7 @@ class CatalogModel:
         memory: The memory in bytes that it needs, with a context of 8,192 tokens.
         about: What it is good for, in a few words.
         file: Its file on the hub (`OWNER/REPOSITORY/FILE`); only the name for the demo model, which is not there.
+        sha256: The checksum of that file. The hub may have another version by now.
     """
 
     name: str
@@ -78,6 +93,7 @@ class CatalogModel:
     memory: int
     about: str
     file: str
+    sha256: str
 
     @property
     def target(self) -> Path:
@@ -87,13 +103,13 @@ class CatalogModel:
     @property
     def model(self) -> str:
         """Its name in workflows, once it is downloaded."""
-        return EMBEDDED_MODEL if self.name == DEMO else gguf_name(self.target.stem)
+        return EMBEDDED_MODEL if self.name == DEMO else gguf_name(model_stem(self.target))
 
     @property
     def is_downloaded(self) -> bool:
-        """Whether it is on this machine."""
+        """Whether it is on this machine: a file of its name and size."""
         if self.name != DEMO:
-            return self.target.is_file()
+            return _size_of([self.target]) == self.size
         with suppress(ModelError):
             return find_weights().is_file()
         return False
@@ -104,35 +120,42 @@ CATALOG: Final = (
     CatalogModel(
         DEMO, "SmolLM2 135M", "Demo", "Apache 2.0", FILE_BYTES, _GB // 2, "To try the program, not for good answers",
         DEMO_FILE,
+        FILE_SHA256,
     ),
     CatalogModel(
         "qwen2.5-0.5b", "Qwen2.5 0.5B Instruct", "Small", "Apache 2.0", 491_400_032, 1 * _GB, "Short and simple tasks",
         "Qwen/Qwen2.5-0.5B-Instruct-GGUF/qwen2.5-0.5b-instruct-q4_k_m.gguf",
+        "74a4da8c9fdbcd15bd1f6d01d621410d31c6fc00986f5eb687824e7b93d7a9db",
     ),
     CatalogModel(
         "qwen2.5-1.5b", "Qwen2.5 1.5B Instruct", "Small", "Apache 2.0", 1_117_320_736, 2 * _GB,
         "Simple tasks in many languages",
         "Qwen/Qwen2.5-1.5B-Instruct-GGUF/qwen2.5-1.5b-instruct-q4_k_m.gguf",
+        "6a1a2eb6d15622bf3c96857206351ba97e1af16c30d7a74ee38970e434e9407e",
     ),
     CatalogModel(
         "qwen3-4b", "Qwen3 4B Instruct", "Medium", "Apache 2.0", 2_497_281_120, 9 * _GB // 2,
         "Good answers on most computers",
         "unsloth/Qwen3-4B-Instruct-2507-GGUF/Qwen3-4B-Instruct-2507-Q4_K_M.gguf",
+        "3605803b982cb64aead44f6c1b2ae36e3acdb41d8e46c8a94c6533bc4c67e597",
     ),
     CatalogModel(
         "phi-3.5-mini", "Phi 3.5 mini Instruct", "Medium", "MIT", 2_393_232_672, 6 * _GB,
         "Reasoning, mostly in English",
         "bartowski/Phi-3.5-mini-instruct-GGUF/Phi-3.5-mini-instruct-Q4_K_M.gguf",
+        "e4165e3a71af97f1b4820da61079826d8752a2088e313af0c7d346796c38eff5",
     ),
     CatalogModel(
         "mistral-7b", "Mistral 7B Instruct", "Large", "Apache 2.0", 4_372_812_000, 6 * _GB,
         "Writing; slow without a graphics card",
         "bartowski/Mistral-7B-Instruct-v0.3-GGUF/Mistral-7B-Instruct-v0.3-Q4_K_M.gguf",
+        "1270d22c0fbb3d092fb725d4d96c457b7b687a5f5a715abe1e818da303e562b6",
     ),
     CatalogModel(
         "qwen2.5-7b", "Qwen2.5 7B Instruct", "Large", "Apache 2.0", 4_683_074_240, 6 * _GB,
         "The best answers here; slow without a graphics card",
         "bartowski/Qwen2.5-7B-Instruct-GGUF/Qwen2.5-7B-Instruct-Q4_K_M.gguf",
+        "65b8fcd92af6b4fefa935c625d1ac27ea29dcb6ee14589c55a8f115ceaaa1423",
     ),
 )  # fmt: skip
 
@@ -143,32 +166,42 @@ class ModelFile:
 
     Attributes:
         title: Its name for people.
-        target: Where the downloaded file is.
+        target: Where the downloaded file is, or the first one that it is split into.
         size: Its size in bytes.
-        source: Where it is; None for the demo model.
+        sources: Where its files are; empty for the demo model, and for one that is only on this machine.
         entry: Its entry in the catalog; None if it has none.
     """
 
     title: str
     target: Path
     size: int
-    source: Source | None = None
+    sources: tuple[Source, ...] = ()
     entry: CatalogModel | None = None
 
     @property
     def model(self) -> str:
         """Its name in workflows, once it is downloaded."""
-        return gguf_name(self.target.stem) if self.entry is None else self.entry.model
+        return gguf_name(model_stem(self.target)) if self.entry is None else self.entry.model
 
     @property
     def is_downloaded(self) -> bool:
         """Whether it is on this machine."""
-        return self.target.is_file() if self.entry is None else self.entry.is_downloaded
+        if self.entry is not None and self.entry.name == DEMO:
+            return self.entry.is_downloaded
+        return _size_of(parts_of(self.target)) == self.size
 
     @property
     def memory(self) -> int:
         """The memory in bytes that it needs; at least that, if it is not in the catalog."""
         return self.size if self.entry is None else self.entry.memory
+
+
+def _size_of(files: Iterable[Path]) -> int | None:
+    """Return the size of files; None if one is missing."""
+    try:
+        return sum(file.stat().st_size for file in files)
+    except OSError:
+        return None
 
 
 def find_gguf_model(model: str) -> Path:
@@ -197,17 +230,40 @@ def missing_file(model: str) -> ModelError | None:
     return None
 
 
-def downloaded_model(name: str) -> ModelFile | None:
-    """Return a model of the catalog whose whole file is on this machine; None without one. Asks no server.
+async def downloaded_model(name: str) -> ModelFile | None:
+    """Return a model of the catalog whose file is on this machine and intact; None without one. Asks no server.
 
     Args:
-        name: Its name in the catalog. The demo model is left to `get_model_file`, which checks its hash.
+        name: Its name in the catalog. The demo model is left to `get_model_file`.
     """
     wanted = name.strip().casefold()
     entry = next((one for one in CATALOG if one.name == wanted != DEMO and one.is_downloaded), None)
-    if entry is None or entry.target.stat().st_size != entry.size:
+    if entry is None:
         return None
-    return ModelFile(entry.title, entry.target, entry.size, entry=entry)
+    with suppress(ModelError, OSError):
+        await check_existing(entry.target, RemoteFile(entry.size, entry.sha256, ""))
+        return ModelFile(entry.title, entry.target, entry.size, entry=entry)
+    return None
+
+
+def models_outside_catalog() -> list[ModelFile]:
+    """Return the other models in the folder of this program, and unfinished downloads of others, by their names.
+
+    A file that has the name of a model of the catalog, but another size, is another model. The only source of an
+    unfinished download is one of its addresses, without the query and the user's key.
+    """
+    in_catalog = {entry.target for entry in CATALOG}
+    complete = {entry.target for entry in CATALOG if entry.is_downloaded} | {models_folder() / DEMO_FILE}
+    found = {
+        file.path: ModelFile(model_stem(file.path), file.path, _size_of(existing_parts(file.path)) or 0)
+        for file in downloaded_gguf_files()
+        if file.path not in complete
+    }
+    for paused in paused_downloads(models_folder()):
+        if paused.target not in in_catalog:
+            source = (Source(paused.address),)
+            found[paused.target] = ModelFile(model_stem(paused.target), paused.target, paused.size, source)
+    return sorted(found.values(), key=lambda model: model.title.casefold())
 
 
 def downloaded_files(name: str) -> list[Path]:
@@ -219,14 +275,39 @@ def downloaded_files(name: str) -> list[Path]:
     Raises:
         ModelError: There is no such file in the folder of this program.
     """
-    entry = next((one for one in CATALOG if one.name == name.strip().casefold()), None)
-    model = gguf_name(entry.target.stem if entry is not None else name.strip().removeprefix(GGUF_PREFIX))
-    folder = models_folder()
+    model, folder = _named(name), models_folder()
     file = next((file.path for file in gguf_files() if file.model == model), None)
     if file is None or not file.is_relative_to(folder):
         owner = "" if file is None else f" {file} belongs to another program."
         raise _refused(f'There is no downloaded model "{shown(name, 60)}" in {folder}.{owner}', "")
-    return [part for part in parts_of(file) if part.is_file()] or [file]
+    return existing_parts(file)
+
+
+def paused_download(name: str) -> PausedDownload | None:
+    """Return the unfinished download of a model that is named as in `downloaded_files`; None without one."""
+    model = _named(name)
+    paused = paused_downloads(models_folder())
+    return next((one for one in paused if gguf_name(model_stem(one.target)) == model), None)
+
+
+def _named(name: str) -> str:
+    """Return the name in workflows of a file, by its name or one of the catalog; of the demo model, as any file."""
+    entry = next((one for one in CATALOG if one.name == name.strip().casefold()), None)
+    return gguf_name(entry.target.stem if entry is not None else name.strip().removeprefix(GGUF_PREFIX))
+
+
+def delete_files(files: Iterable[Path]) -> None:
+    """Delete the files of a model.
+
+    Raises:
+        EngineError: One cannot be deleted.
+    """
+    for file in files:
+        try:
+            file.unlink()
+        except OSError as error:
+            message = f"{file} cannot be deleted: {error.strerror}."
+            raise EngineError(message, "Close the programs that use it.") from error
 
 
 async def find_model_file(name: str, keys: Keys, environment: Mapping[str, str] = os.environ) -> ModelFile:
@@ -249,23 +330,42 @@ async def find_model_file(name: str, keys: Keys, environment: Mapping[str, str] 
     file = unquote(urlsplit(address).path.rpartition("/")[2])
     if _FILE_NAME.fullmatch(file) is None:
         raise _refused(f'"{shown(file, 60)}" is not the name of a GGUF file.', HOW_TO_NAME)
-    if _PART_OF_SEVERAL.search(file):
-        raise _refused(f"{file} is one part of several, which must be joined.", "Choose a model in a single file.")
     if is_auxiliary(file):
         raise _refused(f"{file} is the part of a model that reads images, not a model.", "Choose another file.")
-    source = await asyncio.to_thread(_source, address, hub, keys, environment)
-    remote = await look_up(source)
-    target = await asyncio.to_thread(_target, file)
-    try:
-        if target.exists():
-            await check_existing(target, remote)
-    except OSError as error:
-        raise disk_error(target, error) from error
-    return ModelFile(entry.title if entry is not None else file, target, remote.size, source, entry)
+    sources = [
+        await asyncio.to_thread(_source, each, hub, keys, environment) for each in _addresses_of_parts(address, file)
+    ]
+    target = await asyncio.to_thread(_target, parts_of(Path(file))[0].name)
+    size = 0
+    for source, part in zip(sources, parts_of(target), strict=True):
+        remote = await look_up(source)
+        size += remote.size
+        try:
+            if part.exists():
+                await check_existing(part, remote)
+        except OSError as error:
+            raise disk_error(part, error) from error
+    several = f"{model_stem(target)}, {len(sources)} files" if len(sources) > 1 else file
+    return ModelFile(entry.title if entry is not None else several, target, size, tuple(sources), entry)
+
+
+def _addresses_of_parts(address: str, file: str) -> list[str]:
+    """Return the addresses of all files of a model, by the address of one of them.
+
+    Raises:
+        ModelError: There are too many.
+    """
+    names = [part.name for part in parts_of(Path(file))]
+    if len(names) > _MAX_PARTS:
+        raise _refused(f"{file} is one of more than {_MAX_PARTS} files.", "Choose another file.")
+    if len(names) == 1:
+        return [address]
+    path, question, query = address.partition("?")
+    return [f"{path.rpartition('/')[0]}/{quote(name)}{question}{query}" for name in names]
 
 
 async def get_model_file(model: ModelFile, on_progress: OnProgress = lambda _progress: None) -> Path:
-    """Download a model, or continue its download; see `download_file`. The demo model always starts from the beginning.
+    """Download a model, or continue its download; see `download_files`. That of the demo model starts again.
 
     Returns:
         The file.
@@ -273,9 +373,9 @@ async def get_model_file(model: ModelFile, on_progress: OnProgress = lambda _pro
     Raises:
         ModelError: The download failed.
     """
-    if model.source is None:
+    if not model.sources:
         return await _get_demo(on_progress)
-    await download_file(model.source, model.target, on_progress)
+    await download_files(list(zip(model.sources, parts_of(model.target), strict=True)), on_progress, model.size)
     return model.target
 
 

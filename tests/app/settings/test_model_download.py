@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QMessageBox, QWidget
 from pytestqt.qtbot import QtBot
 from shiboken6 import isValid
 
@@ -21,9 +21,11 @@ from app.settings.model_download import ModelDownloadDialog
 from app.settings.preferences import Preferences
 from app.settings.settings_dialog import SettingsDialog
 from engine.models import file_download
+from engine.models.demo_weights import find_weights
+from engine.models.embedded import EmbeddedModel
 from engine.models.gguf_files import models_folder
 from engine.models.model_hub import CATALOG, DEMO
-from engine.models.protocol import EMBEDDED_MODEL
+from engine.models.protocol import EMBEDDED_MODEL, Message, Request
 from tests.app.settings.conftest import MemoryKeyring
 from tests.engine.models.loopback_hub import Answer, LoopbackHub
 
@@ -60,6 +62,11 @@ def press(dialog: ModelDownloadDialog, qtbot: QtBot, text: str) -> None:
     """Press the main button once it has a text."""
     qtbot.waitUntil(lambda: dialog.start.text() == text and dialog.start.isEnabled(), timeout=20_000)
     qtbot.mouseClick(dialog.start, LEFT)
+
+
+def row_of(dialog: ModelDownloadDialog, title: str) -> int:
+    """The row of a model by its title."""
+    return [dialog.table.item(row, 0).text() for row in range(dialog.table.rowCount())].index(title)
 
 
 def pause_in_the_middle(dialog: ModelDownloadDialog, hub: LoopbackHub, qtbot: QtBot) -> None:
@@ -166,7 +173,8 @@ def test_any_file_of_the_hub_is_looked_up_first(dialog: ModelDownloadDialog, hub
         press(dialog, qtbot, "Download")
 
     assert signal.args == ["gguf:other"]
-    assert dialog.table.currentRow() == -1
+    assert dialog.table.currentRow() == row_of(dialog, "other")
+    assert dialog.other.text() == ""
 
 
 def test_pasted_address_stays_and_deselects_the_row(dialog: ModelDownloadDialog, qtbot: QtBot) -> None:
@@ -213,28 +221,128 @@ def test_another_file_of_the_same_name_is_not_offered_for_use(dialog: ModelDownl
     assert dialog.start.text() == "Look up"
 
 
-def test_paused_download_of_another_model_is_shown_when_the_dialog_opens_again(
-    dialog: ModelDownloadDialog,
-    hub: LoopbackHub,
-    preferences: Preferences,
-    engine_thread: EngineThread,
-    qtbot: QtBot,
+def test_every_paused_download_has_a_row_to_resume_or_delete_it(
+    dialog: ModelDownloadDialog, hub: LoopbackHub, preferences: Preferences, engine_thread: EngineThread, qtbot: QtBot
 ) -> None:
-    qtbot.keyClicks(dialog.other, "maker/model/other.gguf")
-    press(dialog, qtbot, "Look up")
     pause_in_the_middle(dialog, hub, qtbot)
+    for name in ("one.gguf", "two.gguf"):
+        hub.go_on.clear()
+        dialog.other.clear()
+        qtbot.keyClicks(dialog.other, f"maker/model/{name}")
+        press(dialog, qtbot, "Look up")
+        pause_in_the_middle(dialog, hub, qtbot)
     dialog.close()
     again = ModelDownloadDialog(engine_thread, preferences)
     qtbot.addWidget(again)
     again.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose, False)
     again.show_for(None)
 
-    assert "paused" in again.status.text()
-    press(again, qtbot, "Look up")
+    rows = [row_of(again, title) for title in ("Qwen2.5 1.5B Instruct", "one", "two")]
+    assert [again.table.item(row, 2).text() for row in rows] == ["1.0 MB of 1.1 GB", *["1.0 MB of 2.0 MB"] * 2]
+    again.table.selectRow(rows[1])
     with qtbot.waitSignal(again.downloaded, timeout=20_000):
         press(again, qtbot, "Resume")
-    assert (models_folder() / "other.gguf").read_bytes() == CONTENT
-    assert hub.range_starts == [None, "bytes=1000000-"]
+    assert (models_folder() / "one.gguf").read_bytes() == CONTENT
+    assert hub.range_starts[-1] == "bytes=1000000-"
+    assert (again.start.text(), again.table.currentRow()) == ("Use as default model", row_of(again, "one"))
+
+    again.table.selectRow(row_of(again, "two"))
+    qtbot.mouseClick(again.discard, LEFT)
+    again.table.selectRow(row_of(again, "Qwen2.5 1.5B Instruct"))
+    qtbot.mouseClick(again.discard, LEFT)
+    assert [file.name for file in models_folder().iterdir()] == ["one.gguf"]
+    assert again.table.rowCount() == len(CATALOG) + 1
+
+
+def answer(dialog: ModelDownloadDialog, text: str) -> str:
+    """Answer the question that is open; return it."""
+    (box,) = dialog.findChildren(QMessageBox)
+    (button,) = (button for button in box.buttons() if button.text() == text)
+    question = f"{box.text()} {box.informativeText()}"
+    button.click()
+    return question
+
+
+def test_downloaded_model_is_deleted_after_a_question(dialog: ModelDownloadDialog, qtbot: QtBot) -> None:
+    assert not dialog.delete.isVisible()
+    with qtbot.waitSignal(dialog.downloaded, timeout=20_000):
+        press(dialog, qtbot, "Download")
+    file = models_folder() / "qwen2.5-1.5b-instruct-q4_k_m.gguf"
+    qtbot.mouseClick(dialog.delete, LEFT)
+    question = answer(dialog, "Cancel")
+    assert (str(file) in question, "(2.0 MB)" in question, file.exists()) == (True, True, True)
+
+    qtbot.waitUntil(lambda: not dialog.findChildren(QMessageBox), timeout=20_000)
+    qtbot.mouseClick(dialog.delete, LEFT)
+    with qtbot.waitSignal(dialog.deleted, timeout=20_000) as signal:
+        answer(dialog, "Delete")
+    assert signal.args == ["gguf:qwen2.5-1.5b-instruct-q4_k_m"]
+    assert list(models_folder().iterdir()) == []
+    assert not dialog.delete.isVisible()
+
+
+def test_model_in_several_files_is_deleted_as_one(dialog: ModelDownloadDialog, qtbot: QtBot) -> None:
+    models_folder().mkdir()
+    for number in (1, 2, 3):
+        (models_folder() / f"Big-0000{number}-of-00003.gguf").write_bytes(b"GGUF")
+    dialog.show_for(None)
+    dialog.table.selectRow(row_of(dialog, "Big"))
+    assert dialog.start.text() == "Use as default model"
+    qtbot.mouseClick(dialog.delete, LEFT)
+    with qtbot.waitSignal(dialog.deleted, timeout=20_000):
+        assert "2 more files (12 bytes)" in answer(dialog, "Delete")
+
+    assert list(models_folder().iterdir()) == []
+
+
+def test_incomplete_model_can_only_be_deleted(dialog: ModelDownloadDialog) -> None:
+    models_folder().mkdir()
+    (models_folder() / "Big-00001-of-00003.gguf").write_bytes(b"GGUF")
+    dialog.show_for(None)
+    dialog.table.selectRow(row_of(dialog, "Big"))
+
+    assert not dialog.start.isEnabled()
+    assert dialog.delete.isVisible()
+
+
+def test_model_of_the_package_cannot_be_deleted(dialog: ModelDownloadDialog) -> None:
+    dialog.show_for(None, DEMO)
+
+    assert dialog.start.text() == "Use as default model"
+    assert not dialog.delete.isVisible()
+
+
+def test_loaded_model_is_deleted_but_not_one_that_a_run_uses(
+    dialog: ModelDownloadDialog, engine_thread: EngineThread, qtbot: QtBot
+) -> None:
+    file = models_folder() / "Tiny-Chat.gguf"
+    models_folder().mkdir()
+    file.symlink_to(find_weights())
+    model = engine_thread.models.get("gguf:tiny-chat")
+    assert isinstance(model, EmbeddedModel)
+    began: list[str] = []
+    call = engine_thread.ask(
+        model.complete(Request((Message("user", "Count to a thousand."),)), began.append), lambda _reply: None, print
+    )
+    qtbot.waitUntil(lambda: bool(began), timeout=60_000)
+    dialog.show_for(None)
+    dialog.table.selectRow(row_of(dialog, "Tiny-Chat"))
+    qtbot.mouseClick(dialog.delete, LEFT)
+    answer(dialog, "Delete")
+    qtbot.waitUntil(lambda: "gguf:tiny-chat" in dialog.status.text(), timeout=20_000)
+    assert file.exists()
+
+    call.cancel()
+    qtbot.waitUntil(lambda: not dialog.findChildren(QMessageBox), timeout=20_000)
+
+    def is_deleted() -> bool:  # once the call has ended
+        if dialog.delete.isVisible() and not dialog.findChildren(QMessageBox):
+            qtbot.mouseClick(dialog.delete, LEFT)
+            answer(dialog, "Delete")
+        return not file.is_symlink()
+
+    qtbot.waitUntil(is_deleted, timeout=20_000)
+    assert model.process_id is None
 
 
 def test_refusal_offers_a_key_for_the_host(dialog: ModelDownloadDialog, hub: LoopbackHub, qtbot: QtBot) -> None:

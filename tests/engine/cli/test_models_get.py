@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from engine.models.demo_weights import find_weights
 from engine.models.file_download import partial_size
 from engine.models.model_hub import CATALOG
 from tests.engine.cli.kit import PROGRAM, Program, environment, refine, write
-from tests.engine.models.gguf_writer import language_model, write_header
+from tests.engine.models.gguf_writer import language_model, write_header, write_split_demo_model
 from tests.engine.models.loopback_hub import Answer, LoopbackHub
 
 CONTENT = b"GGUF" + random.Random(1).randbytes(3 << 20)
@@ -72,7 +73,12 @@ def test_killed_download_is_resumed_by_the_next_process(hub: LoopbackHub, progra
     hub.go_on.set()
     assert left(tmp_path) == ["model.gguf.part", "model.gguf.part.json"]
     (paused,) = program("models", "get", "--json").json["paused"]
-    assert paused == {"file": f"{target}.part", "address": f"{hub.url}/maker/model/resolve/main/model.gguf"}
+    assert paused == {
+        "file": f"{target}.part",
+        "address": f"{hub.url}/maker/model/resolve/main/model.gguf",
+        "done": partial_size(target),
+        "size": len(CONTENT),
+    }
     assert paused["address"] in "".join(program("models", "get").out.split())
     size = partial_size(target)
     ended = program("models", "get", NAME)
@@ -110,7 +116,6 @@ def test_canceled_download_of_the_demo_model_starts_again(
         work.close()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("engine.models.model_hub.downloaded_model", lambda _name: None)
     monkeypatch.setattr("engine.runner.event_loop.run_in_background_loop", interrupt_download)
     ended = program("models", "get", "demo")
 
@@ -146,15 +151,17 @@ def test_catalog_is_listed_without_asking_the_hub(hub: LoopbackHub, program: Pro
     assert hub.asked == []
 
 
-def test_downloaded_model_of_the_catalog_needs_no_server(hub: LoopbackHub, program: Program, tmp_path: Path) -> None:
-    model = next(model for model in CATALOG if model.name == "qwen2.5-0.5b")
-    model.target.touch()
-    os.truncate(model.target, model.size)  # takes no space
+def test_intact_model_of_the_catalog_needs_no_server(
+    hub: LoopbackHub, program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = replace(CATALOG[1], size=len(CONTENT), sha256=hub.sha256)
+    monkeypatch.setattr("engine.models.model_hub.CATALOG", (model,))
+    model.target.write_bytes(CONTENT)
     ended = program("models", "get", model.name)
 
     assert (ended.code, hub.asked) == (0, [])
     assert str(model.target) in ended.out
-    os.truncate(model.target, model.size - 1)
+    model.target.write_bytes(bytes(len(CONTENT)))
     assert program("models", "get", model.name).code == 1
     assert hub.asked
 
@@ -178,6 +185,18 @@ def test_catalog_model_is_deleted_only_on_confirmation(program: Program, tmp_pat
     assert model.target.exists()
     assert program("models", "remove", model.name, "--yes").code == 0
     assert not model.target.exists()
+
+
+def test_paused_download_is_deleted(hub: LoopbackHub, program: Program, tmp_path: Path) -> None:
+    target = tmp_path / "model.gguf"
+    with halfway(hub, target):
+        assert program("models", "remove", "model", "--yes").code == 2
+        assert partial_size(target) > 0
+    hub.go_on.set()
+    ended = program("models", "remove", "model", "--yes")
+
+    assert (ended.code, left(tmp_path)) == (0, [])
+    assert str(target) in ended.out
 
 
 def test_files_of_other_programs_are_not_deleted(
@@ -205,9 +224,16 @@ def test_failed_download_names_what_to_do(hub: LoopbackHub, program: Program) ->
 
 
 @pytest.mark.slow
-def test_downloaded_model_runs_a_loop(hub: LoopbackHub, program: Program, tmp_path: Path) -> None:
-    hub.content = find_weights().read_bytes()
-    model = program("models", "get", "maker/model/Tiny-Chat.gguf", "--json").json["model"]
+@pytest.mark.parametrize("parts", [1, 3])
+def test_downloaded_model_runs_a_loop(hub: LoopbackHub, program: Program, tmp_path: Path, parts: int) -> None:
+    folder = tmp_path / "hub"
+    folder.mkdir()
+    files = write_split_demo_model(folder, "Tiny-Chat", parts) if parts > 1 else [find_weights()]
+    names = [file.name for file in files] if parts > 1 else ["Tiny-Chat.gguf"]
+    hub.contents = {name: file.read_bytes() for name, file in zip(names, files, strict=True)}
+    got = program("models", "get", f"maker/model/{names[0]}", "--json").json
+    model = got["model"]
+    assert (model, got["size"]) == ("gguf:tiny-chat", sum(map(len, hub.contents.values())))
     workflow = refine(2)
     workflow["nodes"][2]["config"]["max_tokens"] = 6
     ended = program("run", write(tmp_path, workflow), "--model", model, "--json")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from engine.models.demo_weights import find_weights
@@ -15,7 +15,14 @@ _SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 Entry = str | int | list[str] | list[int]
 
 
-def write_header(file: Path, entries: Mapping[str, Entry], *, version: int = 3, count: int | None = None) -> Path:
+def write_header(
+    file: Path,
+    entries: Mapping[str, Entry],
+    *,
+    version: int = 3,
+    count: int | None = None,
+    tensors: Sequence[tuple[Sequence[int], int, int]] = (),
+) -> Path:
     """Write a file without weights.
 
     Args:
@@ -23,11 +30,16 @@ def write_header(file: Path, entries: Mapping[str, Entry], *, version: int = 3, 
         entries: Its values by key, without the architecture's prefix.
         version: The version of the format.
         count: The number of entries that the header promises.
+        tensors: Dimensions, type and offset of each tensor that the header promises.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     written = b"".join(_text(key) + _value(value) for key, value in entries.items())
     promised = len(entries) if count is None else count
-    file.write_bytes(b"GGUF" + struct.pack("<IQQ", version, 0, promised) + written)
+    for dimensions, kind, offset in tensors:
+        written += _text("weights") + struct.pack("<I", len(dimensions))
+        written += struct.pack(f"<{len(dimensions)}QIQ", *dimensions, kind, offset)
+    head = b"GGUF" + struct.pack("<IQQ", version, len(tensors), promised)
+    file.write_bytes(head + written)
     return file
 
 
@@ -45,29 +57,68 @@ def language_model(name: str = "Tiny", /, **more: Entry) -> dict[str, Entry]:
 
 def write_demo_model(file: Path, changes: Mapping[str, Entry | None]) -> Path:
     """Write the demo model, which the runtime can load, with changed entries; None removes one."""
-    source = find_weights().read_bytes()
-    _, tensors, count = struct.unpack_from("<IQQ", source, 4)
-    at, entries = 24, dict[str, bytes]()
-    for _ in range(count):
-        key, start = _read_text(source, at)
-        at = _end_of_value(source, start)
-        entries[key] = source[start:at]
-    infos = at
-    for _ in range(tensors):
-        _, at = _read_text(source, at)
-        dimensions = struct.unpack_from("<I", source, at)[0]
-        at += 4 + 8 * dimensions + 4 + 8
+    source = _DemoModel()
     for key, value in changes.items():
-        entries.pop(key, None)
+        source.entries.pop(key, None)
         if value is not None:
-            entries[key] = _value(value)
-    head = b"GGUF" + struct.pack("<IQQ", 3, tensors, len(entries))
-    head += b"".join(_text(key) + value for key, value in entries.items()) + source[infos:at]
-    head += bytes(-len(head) % _ALIGNMENT)
-    with file.open("wb") as stream:
-        stream.write(head)
-        stream.write(memoryview(source)[at + -at % _ALIGNMENT :])
+            source.entries[key] = _value(value)
+    source.write(file, source.entries, source.tensors)
     return file
+
+
+def write_split_demo_model(folder: Path, stem: str, count: int = 3) -> list[Path]:
+    """Write the demo model, which the runtime can load, as a model in several files."""
+    source = _DemoModel()
+    size = -(-len(source.tensors) // count)
+    files = [folder / f"{stem}-{number + 1:05}-of-{count:05}.gguf" for number in range(count)]
+    for number, file in enumerate(files):
+        split = {
+            "split.no": struct.pack("<IH", 2, number),
+            "split.count": struct.pack("<IH", 2, count),
+            "split.tensors.count": struct.pack("<Ii", _INT, len(source.tensors)),
+        }
+        entries = {} if number else source.entries
+        source.write(file, {**entries, **split}, source.tensors[number * size : (number + 1) * size])
+    return files
+
+
+class _DemoModel:
+    """The content of the demo model.
+
+    Attributes:
+        entries: Its values by key, as in the file.
+        tensors: For each tensor, the beginning of its entry in the table, and its weights.
+    """
+
+    def __init__(self) -> None:
+        source = memoryview(find_weights().read_bytes())
+        _, tensors, count = struct.unpack_from("<IQQ", source, 4)
+        at, self.entries = 24, dict[str, bytes]()
+        for _ in range(count):
+            key, start = _read_text(source, at)
+            at = _end_of_value(source, start)
+            self.entries[key] = bytes(source[start:at])
+        table: list[tuple[bytes, int]] = []
+        for _ in range(tensors):
+            start, (_, at) = at, _read_text(source, at)
+            at += 4 + 8 * struct.unpack_from("<I", source, at)[0] + 4
+            table.append((bytes(source[start:at]), struct.unpack_from("<Q", source, at)[0]))
+            at += 8
+        weights = source[at + -at % _ALIGNMENT :]
+        ends = [*(offset for _, offset in table[1:]), len(weights)]
+        self.tensors = [(entry, weights[offset:end]) for (entry, offset), end in zip(table, ends, strict=True)]
+
+    def write(self, file: Path, entries: Mapping[str, bytes], tensors: Sequence[tuple[bytes, memoryview]]) -> None:
+        head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(entries))
+        head += b"".join(_text(key) + value for key, value in entries.items())
+        offset = 0
+        for entry, weights in tensors:
+            head += entry + struct.pack("<Q", offset)
+            offset += len(weights)
+        with file.open("wb") as stream:
+            stream.write(head + bytes(-len(head) % _ALIGNMENT))
+            for _, weights in tensors:
+                stream.write(weights)
 
 
 def write_ollama_model(folder: Path, place: str, digest: str, content: bytes, kind: str = "model") -> Path:
@@ -105,12 +156,12 @@ def _value(value: Entry) -> bytes:
     return head + b"".join(_text(item) if isinstance(item, str) else struct.pack("<i", item) for item in value)
 
 
-def _read_text(source: bytes, at: int) -> tuple[str, int]:
+def _read_text(source: memoryview, at: int) -> tuple[str, int]:
     end = at + 8 + struct.unpack_from("<Q", source, at)[0]
-    return source[at + 8 : end].decode("utf-8", "replace"), end
+    return bytes(source[at + 8 : end]).decode("utf-8", "replace"), end
 
 
-def _end_of_value(source: bytes, at: int) -> int:
+def _end_of_value(source: memoryview, at: int) -> int:
     (kind,) = struct.unpack_from("<I", source, at)
     at += 4
     if kind == _TEXT:

@@ -40,7 +40,8 @@ class LoopbackHub:
     """The hub with its content host.
 
     Attributes:
-        content: The content of every file.
+        content: The content of every file that is not in `contents`.
+        contents: The content of some files, by their names.
         files: The paths of the files that exist (`/OWNER/REPOSITORY/resolve/main/FILE`); None for all.
         linked_etag: The checksum that the hub sends; None for that of the content.
         ranges: Whether the content host knows ranges.
@@ -53,6 +54,7 @@ class LoopbackHub:
 
     def __init__(self, content: bytes) -> None:
         self.content = content
+        self.contents: dict[str, bytes] = {}
         self.files: set[str] | None = None
         self.linked_etag: str | None = None
         self.ranges = True
@@ -83,6 +85,9 @@ class LoopbackHub:
     @property
     def sha256(self) -> str:
         return hashlib.sha256(self.content).hexdigest()
+
+    def content_of(self, path: str) -> bytes:
+        return self.contents.get(path.partition("?")[0].rpartition("/")[2], self.content)
 
     @property
     def range_starts(self) -> list[str | None]:
@@ -118,11 +123,12 @@ def _hub(hub: LoopbackHub) -> type[_Handler]:
             elif hub.files is not None and self.path not in hub.files:
                 self.reply(404, {"X-Error-Code": "EntryNotFound", "X-Error-Message": "Entry not found"})
             else:
+                content, name = hub.content_of(self.path), self.path.rpartition("/")[2].partition("?")[0]
                 headers = {
-                    "Location": hub.redirect or f"{hub.content_url}/blob?signature=secret",
+                    "Location": hub.redirect or f"{hub.content_url}/{name}?signature=secret",
                     "X-Repo-Commit": "0" * 40,
-                    "X-Linked-Size": str(len(hub.content)),
-                    "X-Linked-Etag": f'"{hub.linked_etag or hub.sha256}"',
+                    "X-Linked-Size": str(len(content)),
+                    "X-Linked-Etag": f'"{hub.linked_etag or hashlib.sha256(content).hexdigest()}"',
                 }
                 self.reply(302, {**headers, **dict(answer.headers)})
 
@@ -137,7 +143,8 @@ def _content(hub: LoopbackHub) -> type[_Handler]:
             if answer.status != 200:
                 self.reply(answer.status, dict(answer.headers))
                 return
-            size, wanted = len(hub.content), self.headers["Range"] if hub.ranges else None
+            content = hub.content_of(self.path)
+            size, wanted = len(content), self.headers["Range"] if hub.ranges else None
             start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted else 0
             if start >= size:
                 self.reply(416, {"Content-Range": f"bytes */{size}"})
@@ -152,7 +159,7 @@ def _content(hub: LoopbackHub) -> type[_Handler]:
                 self.send_header(name, value)
             self.end_headers()
             with contextlib.suppress(OSError):  # the client has gone
-                self._send(hub.content[start:], answer)
+                self._send(content[start:], answer)
 
         def _send(self, body: bytes, answer: Answer) -> None:
             if answer.cut_after is not None:

@@ -14,7 +14,17 @@ from pathlib import Path
 import pytest
 
 from engine.models import file_download
-from engine.models.file_download import Progress, Source, discard_partial, download_file, look_up, partial_size
+from engine.models.file_download import (
+    PausedDownload,
+    Progress,
+    Source,
+    discard_partial,
+    download_file,
+    download_files,
+    look_up,
+    partial_size,
+    paused_downloads,
+)
 from engine.models.protocol import ModelError, ModelErrorKind
 from tests.engine.models.loopback_hub import Answer, LoopbackHub
 
@@ -333,6 +343,92 @@ async def test_server_that_does_not_say_the_size_is_refused(hub: LoopbackHub, ta
     hub.content_answers.append(Answer(headers=(("Content-Encoding", "gzip"),)))
 
     assert (await refused(hub, target)).kind is ModelErrorKind.BAD_REPLY
+
+
+class TestSeveralFiles:
+    """A model in several files is downloaded as one."""
+
+    @pytest.fixture
+    def files(self, hub: LoopbackHub, target: Path) -> list[tuple[Source, Path]]:
+        names = [f"big-0000{number}-of-00003.gguf" for number in (1, 2, 3)]
+        for number, name in enumerate(names):
+            hub.contents[name] = b"GGUF" + random.Random(number).randbytes(100_000 * (number + 1))
+        return [(Source(f"{hub.url}/maker/model/resolve/main/{name}"), target.with_name(name)) for name in names]
+
+    async def pause_in_the_second(
+        self, hub: LoopbackHub, files: list[tuple[Source, Path]], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        hub.content_answers.extend([Answer(), Answer(stall_after=50_000)])
+        arrived = asyncio.Event()
+
+        def note(progress: Progress) -> None:
+            if progress.done == len(hub.contents[files[0][1].name]) + 50_000:
+                arrived.set()
+
+        monkeypatch.setattr(file_download, "_REPORT_INTERVAL_S", 0.0)
+        task = asyncio.create_task(download_files(files, note, total(files, hub)))
+        await arrived.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        hub.go_on.set()
+
+    async def test_progress_is_that_of_all_files(self, hub: LoopbackHub, files: list[tuple[Source, Path]]) -> None:
+        seen: list[Progress] = []
+        await download_files(files, seen.append, total(files, hub))
+
+        assert [content(target) for _, target in files] == [hub.contents[target.name] for _, target in files]
+        assert left(files[0][1]) == [target.name for _, target in files]
+        assert {progress.size for progress in seen} == {total(files, hub)}
+        assert [progress.done for progress in seen] == sorted(progress.done for progress in seen)
+        assert seen[-1].done == total(files, hub)
+
+    async def test_paused_in_the_second_file_it_is_one_download_that_resumes(
+        self, hub: LoopbackHub, files: list[tuple[Source, Path]], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        await self.pause_in_the_second(hub, files, monkeypatch)
+        first = files[0][1]
+        arrived = len(hub.contents[first.name]) + 50_000
+
+        assert not any(target.exists() for _, target in files)
+        assert [partial_size(target) for _, target in files] == [arrived] * 3
+        assert paused_downloads(first.parent) == [PausedDownload(first, files[0][0].address, total(files, hub))]
+        await download_files(files, total=total(files, hub))
+        assert [content(target) for _, target in files] == [hub.contents[target.name] for _, target in files]
+        assert "bytes=50000-" in hub.range_starts
+        assert paused_downloads(first.parent) == []
+
+    async def test_files_of_a_paused_download_are_discarded_together(
+        self, hub: LoopbackHub, files: list[tuple[Source, Path]], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        await self.pause_in_the_second(hub, files, monkeypatch)
+        discard_partial(files[0][1])
+
+        assert left(files[0][1]) == []
+
+    async def test_space_for_all_files_is_checked_before_the_first(
+        self, hub: LoopbackHub, files: list[tuple[Source, Path]]
+    ) -> None:
+        with pytest.raises(ModelError, match="too little space"):
+            await download_files(files, total=10**18)
+
+        assert hub.sent == []
+
+    async def test_damaged_last_file_leaves_the_others_to_resume(
+        self, hub: LoopbackHub, files: list[tuple[Source, Path]]
+    ) -> None:
+        hub.hub_answers.extend([Answer(), Answer(), Answer(headers=(("X-Linked-Etag", f'"{"0" * 64}"'),))])
+        with pytest.raises(ModelError, match="checksum"):
+            await download_files(files, total=total(files, hub))
+
+        assert not files[0][1].exists()
+        await download_files(files, total=total(files, hub))
+        assert content(files[2][1]) == hub.contents[files[2][1].name]
+        assert hub.range_starts.count(None) == 4
+
+
+def total(files: list[tuple[Source, Path]], hub: LoopbackHub) -> int:
+    return sum(len(hub.contents[target.name]) for _, target in files)
 
 
 class TestOtherServers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -127,6 +128,30 @@ def test_beginning_of_a_file_is_not_ready(home: Path) -> None:
     (cut,) = list_gguf_models()
     assert cut.header is None
     assert "incomplete" in cut.problem
+
+
+def test_file_that_lost_its_end_is_not_ready() -> None:
+    file = write_header(models_folder() / "cut.gguf", language_model(), tensors=[((1_000,), 0, 0)])
+    os.truncate(file, 5_000)
+    assert list_gguf_models()[0].header is not None
+
+    os.truncate(file, 3_000)
+    (cut,) = list_gguf_models()
+    assert cut.header is None
+    assert "incomplete" in cut.problem
+
+
+def test_model_with_an_incomplete_part_is_not_ready() -> None:
+    parts = [models_folder() / f"Big-0000{number}-of-00002.gguf" for number in (1, 2)]
+    write_header(parts[0], language_model("Big"))
+    write_header(parts[1], {"split.no": 1}, tensors=[((1_000,), 0, 0)])
+    os.truncate(parts[1], 3_000)
+
+    (big,) = list_gguf_models()
+    assert big.header is None
+    assert "incomplete" in big.problem
+    os.truncate(parts[1], 5_000)
+    assert list_gguf_models()[0].header is not None
 
 
 def test_model_in_several_files_is_one() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.models.demo_weights import find_weights
-from engine.models.gguf_header import GgufError, GgufHeader, read_header
+from engine.models.gguf_header import GgufError, GgufHeader, check_part, read_header
 from tests.engine.models.gguf_writer import language_model, write_header
 
 
@@ -87,6 +87,8 @@ def test_names_have_no_control_characters(file: Path) -> None:
         (b"GGUF" + struct.pack("<IQQQcIIQ", 3, 0, 1, 1, b"k", 9, 9, 5), "its header is damaged"),
         (b"GGUF" + struct.pack("<IQQQcIIQ", 3, 0, 1, 1, b"k", 9, 12, 2**61), "it is incomplete or damaged"),
         (b"GGUF" + struct.pack("<IQQQcIIQ", 3, 0, 1, 1, b"k", 9, 8, 2**64 - 1), "it is incomplete or damaged"),
+        (b"GGUF" + struct.pack("<IQQQcI", 3, 1, 0, 1, b"k", 2**32 - 1), "its header is damaged"),
+        (b"GGUF" + struct.pack("<IQQQcIQIQ", 3, 1, 0, 1, b"k", 1, 2**63, 0, 2**63), "it is incomplete or damaged"),
     ],
 )
 def test_unusable_file_has_a_reason(file: Path, content: bytes, reason: str) -> None:
@@ -102,6 +104,51 @@ def test_every_cut_of_a_header_is_noticed(file: Path) -> None:
         file.write_bytes(content[:length])
         with pytest.raises(GgufError):
             read_header(file, with_vocabulary=True)
+
+
+@pytest.mark.parametrize(
+    ("tensors", "weights"),
+    [
+        ([((2, 3), 0, 0)], 24),
+        ([((256, 2), 12, 0)], 288),
+        ([((32, 4), 8, 0), ((10,), 1, 160)], 180),
+        ([((32, 4), 8, 64), ((10,), 1, 0)], 200),
+        ([((2, 3), 0, 0), ((10,), 99, 640)], 640),
+        ([((), 0, 0)], 4),
+    ],
+)
+@pytest.mark.parametrize(("alignment", "more"), [(32, {}), (256, {"general.alignment": 256})])
+def test_file_that_ends_before_its_weights_is_incomplete(
+    file: Path, tensors: list[tuple[tuple[int, ...], int, int]], weights: int, alignment: int, more: dict[str, int]
+) -> None:
+    header = write_header(file, language_model(**more), tensors=tensors).stat().st_size
+    complete = header + -header % alignment + weights
+    os.truncate(file, complete)
+
+    assert read_header(file).size == complete
+    os.truncate(file, complete - 1)
+    with pytest.raises(GgufError, match="incomplete"):
+        read_header(file)
+
+
+def test_half_of_a_real_model_is_incomplete(file: Path) -> None:
+    size = find_weights().stat().st_size
+    with find_weights().open("rb") as stream:
+        file.write_bytes(stream.read(4_000_000))  # the header, and some weights
+    os.truncate(file, size)
+    assert read_header(file).size == size
+    os.truncate(file, size // 2)
+    with pytest.raises(GgufError, match="incomplete"):
+        read_header(file)
+
+
+def test_part_that_only_has_weights_is_checked_too(file: Path) -> None:
+    header = write_header(file, {"split.no": 1}, tensors=[((64,), 0, 0)]).stat().st_size
+    os.truncate(file, header + 32 + 256)
+    check_part(file)
+    os.truncate(file, header + 100)
+    with pytest.raises(GgufError, match="incomplete"):
+        check_part(file)
 
 
 @given(st.binary(max_size=200), st.integers(0, 150))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 import random
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,13 +15,26 @@ import pytest
 from engine.errors import EngineError
 from engine.models import demo_weights, file_download, model_hub
 from engine.models.catalog import check_model_name
+from engine.models.file_download import PausedDownload
 from engine.models.gguf_files import find_gguf, models_folder
 from engine.models.keys import Keys
-from engine.models.model_hub import CATALOG, DEMO, downloaded_model, find_model_file, get_model_file, machine_memory
+from engine.models.model_hub import (
+    CATALOG,
+    DEMO,
+    CatalogModel,
+    downloaded_files,
+    downloaded_model,
+    find_model_file,
+    get_model_file,
+    machine_memory,
+    models_outside_catalog,
+    paused_download,
+)
 from engine.models.protocol import EMBEDDED_MODEL, ModelError, ModelErrorKind
 from tests.engine.models.loopback_hub import LoopbackHub
 
 CONTENT = b"GGUF" + random.Random(1).randbytes(20_000)
+PART = "maker/model/sub/Big-00003-of-00003.gguf"
 QWEN = "/Qwen/Qwen2.5-0.5B-Instruct-GGUF/resolve/main/qwen2.5-0.5b-instruct-q4_k_m.gguf"
 
 
@@ -41,6 +58,7 @@ def test_catalog_has_each_size_and_only_free_licenses() -> None:
     for model in CATALOG:
         assert model.size < model.memory
         assert model.file.endswith(".gguf")
+        assert re.fullmatch("[0-9a-f]{64}", model.sha256)
 
 
 async def test_model_of_the_catalog_is_downloaded_into_the_folder_and_named(hub: LoopbackHub) -> None:
@@ -55,8 +73,87 @@ async def test_model_of_the_catalog_is_downloaded_into_the_folder_and_named(hub:
         1_000_000_000,
     )
     assert file.read_bytes() == CONTENT
-    assert model.entry is not None
-    assert model.entry.is_downloaded
+    assert model.is_downloaded
+
+
+@pytest.mark.parametrize("name", ["HUB/maker/model/blob/main/sub/Big-00002-of-00003.gguf?download=true", PART])
+async def test_model_in_several_files_is_found_by_any_of_them_and_downloaded_as_one(
+    hub: LoopbackHub, name: str
+) -> None:
+    names = [f"Big-0000{number}-of-00003.gguf" for number in (1, 2, 3)]
+    hub.contents = {name: CONTENT + name.encode() for name in names}
+    model = await find_model_file(name.replace("HUB", hub.url), keys())
+
+    assert [path.partition("?")[0] for path, _ in hub.asked] == [f"/maker/model/resolve/main/sub/{n}" for n in names]
+    assert (model.model, model.size) == ("gguf:big", sum(map(len, hub.contents.values())))
+    assert not model.is_downloaded
+    first = await get_model_file(model)
+    assert first == find_gguf("gguf:big") == models_folder() / names[0]
+    assert [file.read_bytes() for file in downloaded_files("gguf:Big")] == list(hub.contents.values())
+    assert model.is_downloaded
+    assert (await find_model_file(name.replace("HUB", hub.url), keys())).is_downloaded
+
+
+async def test_another_file_with_the_name_of_a_part_is_not_that_model(hub: LoopbackHub) -> None:
+    models_folder().mkdir()
+    (models_folder() / "Big-00003-of-00003.gguf").write_bytes(b"GGUF")
+    with pytest.raises(ModelError, match="another file") as caught:
+        await find_model_file(PART, keys())
+
+    assert "Big-00003-of-00003" in caught.value.message
+
+
+def entry(name: str) -> CatalogModel:
+    return next(model for model in CATALOG if model.name == name)
+
+
+def test_file_counts_as_the_model_of_the_catalog_only_with_its_size(hub: LoopbackHub) -> None:
+    model = entry("qwen2.5-0.5b")
+    models_folder().mkdir()
+    model.target.touch()
+    os.truncate(model.target, model.size - 1)
+    assert not model.is_downloaded
+    assert [(other.target, other.is_downloaded) for other in models_outside_catalog()] == [(model.target, True)]
+
+    os.truncate(model.target, model.size)
+    assert model.is_downloaded
+    assert models_outside_catalog() == []
+
+
+async def test_file_of_the_catalog_is_intact_only_with_its_checksum(
+    hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = replace(entry("qwen2.5-0.5b"), size=len(CONTENT), sha256=hub.sha256)
+    monkeypatch.setattr(model_hub, "CATALOG", (known,))
+    models_folder().mkdir()
+    known.target.write_bytes(CONTENT)
+    found = await downloaded_model(known.name)
+    assert found is not None
+    assert found.target == known.target
+
+    known.target.write_bytes(bytes(len(CONTENT)))
+    assert known.is_downloaded
+    assert await downloaded_model(known.name) is None
+
+
+def test_models_outside_the_catalog_are_listed_with_unfinished_downloads(hub: LoopbackHub) -> None:
+    folder = models_folder()
+    folder.mkdir()
+    (folder / "mine.gguf").write_bytes(CONTENT)
+    (folder / "Big-00001-of-00002.gguf").write_bytes(CONTENT)
+    for target in (folder / "other.gguf", entry("qwen3-4b").target):
+        target.with_name(f"{target.name}.part").write_bytes(b"GGUF")
+        state = {"version": "1", "size": 99, "address": f"{hub.url}/x/y/resolve/main/{target.name}"}
+        target.with_name(f"{target.name}.part.json").write_text(json.dumps(state))
+
+    big, mine, other = models_outside_catalog()
+    assert (big.title, big.is_downloaded, big.sources) == ("Big", False, ())
+    assert (mine.model, mine.size, mine.is_downloaded) == ("gguf:mine", len(CONTENT), True)
+    assert (other.size, other.is_downloaded) == (99, False)
+    assert [source.address for source in other.sources] == [f"{hub.url}/x/y/resolve/main/other.gguf"]
+    assert paused_download("gguf:Other") == PausedDownload(other.target, other.sources[0].address, 99)
+    assert paused_download("qwen3-4b") is not None
+    assert paused_download("mine") is None
 
 
 @pytest.mark.parametrize(
@@ -94,7 +191,7 @@ async def test_address_of_another_server_is_used_unchanged(hub: LoopbackHub) -> 
         "maker/model/.gguf",
         "maker/model/..%2Fmodel.gguf",
         "maker/model/..\\model.gguf",
-        "maker/model/model-00001-of-00003.gguf",
+        "maker/model/model-00001-of-00100.gguf",
         "maker/model/mmproj-Model-F16.gguf",
         "http://models.example.com/model.gguf",
         "ftp://models.example.com/model.gguf",
@@ -190,6 +287,6 @@ def test_hub_is_reached_by_https() -> None:
     assert model_hub.HUB.startswith("https://")
 
 
-def test_demo_model_does_not_count_as_downloaded_without_its_hash() -> None:
-    assert next(model for model in CATALOG if model.name == DEMO).is_downloaded
-    assert downloaded_model(DEMO) is None
+async def test_demo_model_does_not_count_as_downloaded_without_its_hash() -> None:
+    assert entry(DEMO).is_downloaded
+    assert await downloaded_model(DEMO) is None
