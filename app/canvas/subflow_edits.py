@@ -32,6 +32,7 @@ from engine.document.operations import (
     rename_references,
 )
 from engine.document.problems import Severity
+from engine.document.subflows import file_of, with_files_from
 from engine.nodes.spec import PortType
 from engine.nodes.subflow import SUBFLOW
 from engine.plan.structure import Structure, analyse, with_own_model
@@ -101,6 +102,7 @@ def inline_subflow(document: Document, node_id: str) -> Batch:
     """
     workflow, node = document.workflow, document.workflow.nodes_by_id[node_id]
     inner = with_own_model(_content(node), document.registry)
+    inner = with_files_from(inner, file_of(node))
     title = title_of(workflow, node_id)
     _refuse_other_meaning(node, title)
     _refuse_partial_run(document, node_id, inner)

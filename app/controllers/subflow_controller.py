@@ -21,10 +21,17 @@ from app.window.document_page import DocumentPage
 from app.worker import Worker
 from engine.document.files import dumps
 from engine.document.migrate import upgraded_copy
-from engine.document.model import Node, Workflow
+from engine.document.model import Workflow
 from engine.document.operations import Batch, Operation, SetConfig
 from engine.document.problems import Problem
-from engine.document.subflows import is_relative, moved_files, refresh_subflows, relative_path
+from engine.document.subflows import (
+    file_of,
+    is_relative,
+    named_files,
+    refresh_subflows,
+    relative_path,
+    with_moved_files,
+)
 from engine.nodes.spec import ITERATOR
 from engine.nodes.subflow import SUBFLOW
 from engine.text_sanitizing import shown
@@ -60,7 +67,7 @@ class SubflowController(QObject):
     def _follow(self, document: DocumentPage) -> None:
         session = document.session
         self.refreshers[document] = SubflowRefresher(session, document.bars, document)
-        session.save_steps.append(lambda path: _moved_links(session, path))
+        session.save_steps.append(lambda path: _moved_links(session.workflow, session.path, path))
         document.canvas.subflow_requested.connect(lambda node_id: self.open(document, node_id))
 
     def _refresh_others(self, saved: DocumentPage) -> None:
@@ -79,7 +86,7 @@ class SubflowController(QObject):
         documents, path = self._documents, document.session.path
         node = document.session.node(node_id)
         copy = node.config.get("workflow") if node is not None and node.type == SUBFLOW else None
-        file = _file_of(node)
+        file = file_of(node)
         if path is not None and file and is_relative(file):
             documents.open_file(path.parent / file)
         elif isinstance(copy, dict):
@@ -91,17 +98,23 @@ class SubflowController(QObject):
         """Open a subflow's copy as a document of its own; if it has no file, saving it changes the subflow too."""
         session = document.session
         there = next((inner for inner, copy in self._copies.items() if copy.is_of(document, node_id)), None)
-        if there is not None and not _file_of(session.node(node_id)):
+        if there is not None and not file_of(session.node(node_id)):
             self._documents.shown.emit(there)
             return
         is_trusted = session.is_trusted and not session.confirms_calls and not session.is_past
         inner = self._documents.open_copy(workflow, is_trusted=is_trusted)
-        if session.is_past or _file_of(session.node(node_id)):
+        if session.is_past or file_of(session.node(node_id)):
             return
         self._copies[inner] = EmbeddedCopy(document, node_id)
+        inner.session.save_steps.append(lambda path: self._links_of_copy(document, inner, path))
         inner.session.saved.connect(lambda path: self._use_saved(inner, path))
         text = f"This is a subflow of “{shown(session.name, 60)}”. Save it to use your changes there."
         inner.bars.say(_EMBEDDED, text, "info")
+
+    def _links_of_copy(self, outer: DocumentPage, inner: DocumentPage, path: Path) -> list[Operation]:
+        """The paths in an embedded workflow are relative to the document around it until it is saved itself."""
+        session = inner.session
+        return [] if session.path is not None else _moved_links(session.workflow, outer.session.path, path)
 
     def _use_saved(self, inner: DocumentPage, path: Path) -> None:
         """Update a subflow that has no file after its workflow was saved, or say that it was not possible."""
@@ -195,7 +208,7 @@ class EmbeddedCopy(QObject):
         session, node = self.document.session, self._node
         if not self._is_there or node.type != SUBFLOW:
             return False
-        if file := _file_of(node):  # its file is read again after each save
+        if file := file_of(node):  # its file is read again after each save
             return session.path is not None and is_same_file(session.path.parent / file, path)
         copy: dict[str, Value] = json.loads(dumps(workflow))
         changes = [SetConfig(node.id, ("workflow",), copy)]
@@ -209,7 +222,7 @@ class EmbeddedCopy(QObject):
     def _link(self, document_path: Path) -> Iterator[Operation]:
         """Add the file that was saved before the document had a folder, unless the subflow was changed since."""
         node = self._node
-        if self._saved is None or not self._is_there or _file_of(node):
+        if self._saved is None or not self._is_there or file_of(node):
             return
         path, copy = self._saved
         if node.config.get("workflow") == copy and (file := relative_path(path, document_path)):
@@ -229,16 +242,17 @@ class EmbeddedCopy(QObject):
         self._node = node or self._node
 
 
-def _moved_links(session: Session, path: Path) -> list[Operation]:
-    """The changes of the paths of subflow files when the document is saved in another folder."""
-    moved = moved_files(session.workflow, session.path, path) if session.path is not None else {}
-    return [SetConfig(node_id, ("file",), file) for node_id, file in moved.items()]
-
-
-def _file_of(node: Node | None) -> str:
-    """The file that a subflow names; empty without one."""
-    file = node.config.get("file") if node is not None and node.type == SUBFLOW else None
-    return file.strip() if isinstance(file, str) else ""
+def _moved_links(workflow: Workflow, old: Path | None, new: Path) -> list[Operation]:
+    """The changes of the paths of subflow files when a document is saved in another folder."""
+    moved = with_moved_files(workflow, old, new) if old is not None else workflow
+    pairs = zip(workflow.nodes, moved.nodes, strict=True)
+    return [
+        SetConfig(node.id, (name,), there.config[name])
+        for node, there in pairs
+        if there is not node
+        for name in ("file", "workflow")
+        if there.config.get(name) != node.config.get(name)
+    ]
 
 
 def _outer_sessions(session: SubflowSession) -> list[Session]:
@@ -290,7 +304,7 @@ class SubflowRefresher(QObject):
     def refresh(self) -> None:
         """Read the files again, and update the copies."""
         session, path = self._session, self._session.path
-        self._seen = _files(session.workflow)
+        self._seen = named_files(session.workflow)
         if session.is_past or not self._seen:
             self._bars.drop(_TOPIC)
             return
@@ -302,7 +316,7 @@ class SubflowRefresher(QObject):
 
     def _read_new(self) -> None:
         # Only new names: otherwise undo would be overwritten at once.
-        if not _files(self._session.workflow) <= self._seen:
+        if not named_files(self._session.workflow) <= self._seen:
             self.refresh()
 
     def _refresh_after_run(self) -> None:
@@ -312,10 +326,15 @@ class SubflowRefresher(QObject):
 
     def _apply(self, asked: Workflow, now: Workflow, problems: list[Problem], may_run: bool) -> None:
         current = self._session.workflow
-        if _files(current) != _files(asked):
+        if named_files(current) != named_files(asked):
             self.refresh()
             return
-        nodes = now.nodes_by_id
+        # Meanwhile, the workflow of a subflow without a file may have been edited.
+        nodes = {
+            node.id: node
+            for node in now.nodes
+            if file_of(node) or asked.node(node.id) is current.nodes_by_id.get(node.id)
+        }
         changes = tuple(
             SetConfig(node.id, ("workflow",), nodes[node.id].config["workflow"])
             for node in current.nodes
@@ -344,8 +363,3 @@ def _read(workflow: Workflow, path: Path) -> tuple[Workflow, list[Problem], bool
         problems,
         all(is_known(Workflow.model_validate(upgraded_copy(copy))) for copy in copies if isinstance(copy, dict)),
     )
-
-
-def _files(workflow: Workflow) -> set[tuple[str, str]]:
-    """The subflows that name a file, as pairs of node id and file name."""
-    return {(node.id, file) for node in workflow.nodes if (file := _file_of(node))}

@@ -1,16 +1,24 @@
 """Refresh the copies of other workflows in a document from their files.
 
 Files are read with the usual limits and never executed. If a file cannot be read, its copy stays unchanged.
+
+The path of a file is relative to the folder of the file around it. The workflow of a subflow without a file is part of
+the document, so paths in it are relative to the folder of the document too.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import posixpath
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
+
+from pydantic import ValidationError
 
 from engine.document.files import dumps, load
+from engine.document.migrate import upgraded_copy
 from engine.document.model import Node, Workflow
 from engine.document.problems import DocumentError, Problem, Severity
 from engine.text_sanitizing import shown
@@ -45,14 +53,59 @@ def _refresh(workflow: Workflow, path: Path, around: _Chain, known: _Known) -> t
     problems: list[Problem] = []
     nodes: list[Node] = []
     for node in workflow.nodes:
-        file, now, fault = node.config.get("file"), node, None
-        if node.type == _TYPE and isinstance(file, str) and file.strip():
+        file, now, fault = file_of(node), node, None
+        if file:
             now, fault = _with_copy(node, path.parent / file, around, known)
+        elif (inner := _embedded(node)) is not None:
+            now, fault = _with_embedded(node, inner, *_refresh(inner, path, around, known))
         nodes.append(now)
         problems += [fault] if fault is not None else []
     if all(new is old for new, old in zip(nodes, workflow.nodes, strict=True)):
         return workflow, problems
     return workflow.model_copy(update={"nodes": tuple(nodes)}), problems
+
+
+def file_of(node: Node | None) -> str:
+    """Return the file that a subflow names; empty without one, and for other nodes."""
+    file = node.config.get("file") if node is not None and node.type == _TYPE else None
+    return file.strip() if isinstance(file, str) else ""
+
+
+def named_files(workflow: Workflow, prefix: str = "") -> set[tuple[str, str]]:
+    """Return the files that subflows of a document name, as pairs of a subflow's path (`outer.inner`) and a file."""
+    found: set[tuple[str, str]] = set()
+    for node in workflow.nodes:
+        if file := file_of(node):
+            found.add((f"{prefix}{node.id}", file))
+        elif (inner := _embedded(node)) is not None:
+            found |= named_files(inner, f"{prefix}{node.id}.")
+    return found
+
+
+def _embedded(node: Node) -> Workflow | None:
+    """The workflow of a subflow without a file; None for other nodes, and if it is not valid."""
+    copy = node.config.get("workflow") if node.type == _TYPE and not file_of(node) else None
+    if not isinstance(copy, dict):
+        return None
+    try:
+        return Workflow.model_validate(upgraded_copy(cast("dict[str, Value]", copy)))
+    except ValidationError:
+        return None
+
+
+def _with_embedded(
+    node: Node, inner: Workflow, refreshed: Workflow, problems: list[Problem]
+) -> tuple[Node, Problem | None]:
+    """The node with its refreshed workflow, and the most severe problem in it."""
+    first = next(iter(sorted(problems, key=lambda problem: problem.severity is not Severity.ERROR)), None)
+    if first is not None:
+        message = f'In "{shown(node.title or node.id, 60)}": {first.message}'
+        first = _problem(node, first.code, message, first.remedy, is_error=first.severity is Severity.ERROR)
+    return (node if refreshed is inner else _with_workflow(node, refreshed)), first
+
+
+def _with_workflow(node: Node, workflow: Workflow) -> Node:
+    return node.model_copy(update={"config": {**node.config, "workflow": json.loads(dumps(workflow))}})
 
 
 def _with_copy(node: Node, file: Path, around: _Chain, known: _Known) -> tuple[Node, Problem | None]:
@@ -95,21 +148,52 @@ def _read(file: Path, chain: _Chain, known: _Known) -> tuple[Value, DocumentErro
     return copied, next(iter(sorted(faults, key=lambda fault: fault.severity is not Severity.ERROR)), None)
 
 
-def moved_files(workflow: Workflow, old: Path, new: Path) -> dict[str, str]:
-    """Return the paths of subflow files that change if the document moves, by the subflow's id.
+def with_moved_files(workflow: Workflow, old: Path, new: Path) -> Workflow:
+    """Return a document as it has to be in another folder, so that the paths of its subflows lead to the same files.
 
     Args:
         workflow: The document.
         old: Its file.
-        new: Its new file. The paths will be relative to its folder, and lead to the same files as before.
+        new: Its new file.
+
+    Returns:
+        The same object if nothing changes. Paths to another drive stay as they are.
     """
-    files = {node.id: node.config.get("file") for node in workflow.nodes if node.type == _TYPE}
-    moved = {
-        node_id: relative_path(old.parent / file, new)
-        for node_id, file in files.items()
-        if old.parent != new.parent and isinstance(file, str) and file.strip() and is_relative(file)
-    }
-    return {node_id: file for node_id, file in moved.items() if file and file != files[node_id]}
+    return (
+        _with_paths(workflow, lambda file: relative_path(old.parent / file, new))
+        if old.parent != new.parent
+        else workflow
+    )
+
+
+def with_files_from(workflow: Workflow, file: str) -> Workflow:
+    """Return the workflow of a subflow's file as it has to be in the document around it.
+
+    Args:
+        workflow: The workflow.
+        file: The path of its file, as the subflow names it.
+    """
+    folder = posixpath.dirname(Path(file).as_posix())
+    if not folder or not is_relative(file):
+        return workflow
+    return _with_paths(workflow, lambda inner: posixpath.normpath(posixpath.join(folder, Path(inner).as_posix())))
+
+
+def _with_paths(workflow: Workflow, move: Callable[[str], str]) -> Workflow:
+    """Change the relative paths that are relative to the folder of a document; an empty new path changes nothing."""
+    nodes = tuple(_with_path(node, move) for node in workflow.nodes)
+    if all(moved is node for moved, node in zip(nodes, workflow.nodes, strict=True)):
+        return workflow
+    return workflow.model_copy(update={"nodes": nodes})
+
+
+def _with_path(node: Node, move: Callable[[str], str]) -> Node:
+    file, inner = file_of(node), _embedded(node)
+    if file and is_relative(file):
+        moved = move(file)
+        return node if moved in {"", file} else node.model_copy(update={"config": {**node.config, "file": moved}})
+    moved_inner = _with_paths(inner, move) if inner is not None else None
+    return node if moved_inner is None or moved_inner is inner else _with_workflow(node, moved_inner)
 
 
 def relative_path(file: Path, document: Path) -> str:

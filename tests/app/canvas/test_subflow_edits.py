@@ -163,6 +163,34 @@ def test_nothing_to_wrap_is_refused(selected: list[str]):
         extract_subflow(opened(steps()), selected)
 
 
+def nested_files(outer: str, file: str) -> Workflow:
+    """A subflow with a subflow in it, each with a copy of its file."""
+    copy = refine().model_dump(by_alias=True, mode="json")
+    inner = workflow([node("inner", "subflow", file=file, workflow=copy)], []).model_dump(by_alias=True, mode="json")
+    return workflow([node("subflow", "subflow", file=outer, workflow=inner)], [])
+
+
+@pytest.mark.parametrize(
+    ("outer", "file", "expected"),
+    [
+        ("", "parts/inner.loop.json", "parts/inner.loop.json"),
+        ("outer.loop.json", "parts/inner.loop.json", "parts/inner.loop.json"),
+        ("parts/outer.loop.json", "inner.loop.json", "parts/inner.loop.json"),
+        ("parts/outer.loop.json", "../inner.loop.json", "inner.loop.json"),
+        ("../outer.loop.json", "../inner.loop.json", "../../inner.loop.json"),
+        ("parts/outer.loop.json", "/inner.loop.json", "/inner.loop.json"),
+    ],
+)
+def test_files_of_unwrapped_subflows_stay_the_same(outer: str, file: str, expected: str):
+    assert inlined(nested_files(outer, file)).node("inner").config["file"] == expected
+
+
+def test_files_of_wrapped_subflows_stay_the_same():
+    wrapped = extracted(inlined(nested_files("", "parts/inner.loop.json")), "inner")
+    assert content(wrapped).node("inner").config["file"] == "parts/inner.loop.json"
+    assert inlined(wrapped).node("inner").config["file"] == "parts/inner.loop.json"
+
+
 def test_a_subflow_without_its_workflow_cannot_be_unwrapped():
     document = workflow([node("part", "subflow", file="missing.loop.json")], [])
     with pytest.raises(OperationError):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from pytestqt.qtbot import QtBot
 
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench
-from engine.document.files import load
+from engine.document.builder import Builder
+from engine.document.files import dumps, load
 from engine.document.operations import AddNode, RemoveNodes, RenameNode, SetConfig
 from tests.app.window.conftest import Answers, open_file, saved
 
@@ -48,6 +50,43 @@ def test_saving_it_gives_it_a_file_beside_the_document(
     assert prompt(document) == "Another prompt: {{input}}"
     assert not inner.bars.text("embedded")
     assert load(tmp_path / "parts.loop.json").nodes == inner.session.workflow.nodes
+
+
+def test_files_in_it_are_found_from_its_own_folder_once_it_is_saved(
+    workbench: Workbench, answers: Answers, tmp_path: Path, qtbot: QtBot
+) -> None:
+    (tmp_path / "parts").mkdir()
+    saved(tmp_path / "parts", "inner.loop.json")
+    flow = Builder("Outer")
+    part = flow.add("subflow", id="part", config={"file": "parts/inner.loop.json"})
+    flow.connect(part["out"], flow.add("output", id="end")["value"])
+    document = open_file(workbench, saved(tmp_path, "outer.loop.json", flow.build()))
+    qtbot.waitUntil(lambda: "workflow" in document.session.workflow.node("part").config)
+    document.session.select(["part"])
+    document.canvas.actions_by_name["wrap_subflow"].trigger()
+    document.canvas.actions_by_name["open_subflow"].trigger()
+    inner = workbench.current
+    answers.to_save = tmp_path / "parts" / "middle.loop.json"
+    with qtbot.waitSignal(inner.session.saved):
+        workbench.documents.files.save(inner)
+    assert inner.session.workflow.node("part").config["file"] == "inner.loop.json"
+    assert document.session.workflow.node("subflow").config["file"] == "parts/middle.loop.json"
+    assert not document.bars.text("subflow")
+
+
+def test_files_in_it_are_read_when_the_document_is_opened(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+    saved(tmp_path, "inner.loop.json")
+    flow = Builder("Outer")
+    flow.add("subflow", id="part", config={"file": "inner.loop.json"})
+    outer = Builder("Around")
+    outer.add("subflow", id="around", config={"workflow": json.loads(dumps(flow.build()))})
+    document = open_file(workbench, saved(tmp_path, "outer.loop.json", outer.build()))
+
+    def copy() -> object:
+        (part,) = document.session.workflow.node("around").config["workflow"]["nodes"]
+        return part["config"].get("workflow", {}).get("name")
+
+    qtbot.waitUntil(lambda: copy() == "Small")
 
 
 def test_in_a_document_without_a_file_only_the_copy_changes(

@@ -10,7 +10,7 @@ import pytest
 
 from engine import Workflow, dumps, load, save
 from engine.document import subflows
-from engine.document.subflows import moved_files, refresh_subflows
+from engine.document.subflows import refresh_subflows, with_moved_files
 from tests.engine.semantics.documents import entry, flow, part, result, transform
 
 
@@ -162,5 +162,37 @@ def test_files_with_many_references_are_read_once(tmp_path: Path, monkeypatch: p
 def test_paths_of_a_moved_document_lead_to_the_same_files(
     tmp_path: Path, file: str, new: str, expected: str | None
 ) -> None:
-    moved = moved_files(outer(file), tmp_path / "a" / "outer.loop.json", tmp_path / new)
-    assert moved.get("part") == expected
+    workflow = outer(file)
+    moved = with_moved_files(workflow, tmp_path / "a" / "outer.loop.json", tmp_path / new)
+    assert moved.node("part").config["file"] == (file if expected is None else expected)
+    assert (moved is workflow) == (expected is None)
+
+
+def embedded(inner: Workflow) -> Workflow:
+    """A workflow with a subflow `around` that has no file."""
+    parts = (entry(), part("around", "subflow", workflow=json.loads(dumps(inner))), result())
+    return flow(*parts, edges="text -> around.text\naround.out -> out")
+
+
+def test_file_in_a_subflow_without_a_file_is_relative_to_the_document(tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    put(tmp_path / "parts", "inner.loop.json", plain())
+    path = put(tmp_path, "outer.loop.json", embedded(outer("parts/inner.loop.json")))
+    first, problems = refresh_subflows(load(path), path)
+    assert problems == []
+    assert copy_in(first, "around", "part")["nodes"][1]["config"]["template"] == "{{input}}"
+    put(tmp_path / "parts", "inner.loop.json", plain("{{input}}!"))
+    again, _ = refresh_subflows(first, path)
+    assert copy_in(again, "around", "part")["nodes"][1]["config"]["template"] == "{{input}}!"
+    assert refresh_subflows(again, path)[0] is again
+    _, (problem,) = refresh_subflows(embedded(outer("none.loop.json")), path)
+    assert (problem.code, problem.node, problem.severity) == ("subflow-not-read", "around", "error")
+    assert "none.loop.json" in problem.message
+
+
+def test_paths_in_a_subflow_without_a_file_move_with_the_document(tmp_path: Path) -> None:
+    workflow = embedded(embedded(outer("parts/inner.loop.json")))
+    moved = with_moved_files(workflow, tmp_path / "outer.loop.json", tmp_path / "b" / "outer.loop.json")
+    nested = Workflow.model_validate(copy_in(moved, "around", "around"))
+    assert nested.node("part").config["file"] == "../parts/inner.loop.json"
+    assert with_moved_files(workflow, tmp_path / "a.loop.json", tmp_path / "b.loop.json") is workflow
