@@ -26,7 +26,7 @@ import sys
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Final, Literal
@@ -72,6 +72,8 @@ _MAX_SOCKET_PATH_BYTES = 100
 _WEIGHTS_FAILURE: Final = "its weights "  # how the worker reports unreadable and damaged weights
 _LINES_KEPT = 40
 _LINES_SHOWN = 5
+_TOO_LONG: Final = b"exceeds the available context size"
+"""In what the runtime writes about a prompt that is too long, which is no reason for its process to end."""
 _VMSTAT = Path("/proc/vmstat")
 _OUT_OF_MEMORY: Final = re.compile(
     r"insufficient memory|out of (device )?memory|(failed|unable) to allocate|cannot allocate memory|bad_alloc"
@@ -123,9 +125,10 @@ class WorkerMessage(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    tell: Literal["ready", "fatal", "text", "reasoning", "done", "cancelled", "failed"]
+    tell: Literal["ready", "fatal", "text", "reasoning", "done", "counted", "cancelled", "failed"]
     id: int = 0
     text: str = ""
+    tokens: int = 0
     finish: str = ""
     input_tokens: int = 0
     output_tokens: int = 0
@@ -309,7 +312,8 @@ class Child:
 
     def _read_error_output(self, stream: IO[bytes]) -> None:
         while line := stream.readline(1000):
-            self._last_output.append(" ".join(line.decode(errors="replace").split()))
+            if _TOO_LONG not in line:
+                self._last_output.append(" ".join(line.decode(errors="replace").split()))
 
 
 def _line(message: dict[str, Value]) -> bytes:
@@ -329,6 +333,7 @@ def _private_folder() -> Path:
 class _Call:
     """A waiting or running call, the settings of the child for it, and the event loop in which it is awaited."""
 
+    do: Literal["complete", "count"]
     id: int
     body: dict[str, Value]
     settings: dict[str, Value]
@@ -410,7 +415,8 @@ class EmbeddedModel:
                 died (`INTERRUPTED`).
         """
         settings = await self.child_settings()
-        call = _Call(next(self._ids), self.body(describe_tools(request)), settings, asyncio.get_running_loop())
+        body = self.body(describe_tools(request))
+        call = _Call("complete", next(self._ids), body, settings, asyncio.get_running_loop())
         self._submit(call)
         texts = ReplyText(on_text=on_text)
         has_ended = False
@@ -444,6 +450,23 @@ class EmbeddedModel:
         finally:
             if not has_ended:
                 self._cancel(call)
+
+    async def count_tokens(self, texts: Sequence[str]) -> int | None:
+        """Count the tokens of texts with the model's own tokenizer, after earlier calls; None if it cannot be used."""
+        try:
+            settings = await self.child_settings()
+            body: dict[str, Value] = {"texts": list(map(clean_text, texts))}
+            call = _Call("count", next(self._ids), body, settings, asyncio.get_running_loop())
+            self._submit(call)
+        except ModelError:  # the call itself will raise it
+            return None
+        answer: WorkerMessage | ModelError | None = None
+        try:
+            answer = await call.inbox.get()
+        finally:
+            if answer is None:
+                self._cancel(call)
+        return answer.tokens if isinstance(answer, WorkerMessage) and answer.tell == "counted" else None
 
     async def warm_up(self) -> None:
         """Start the child process, so that the first call need not wait for it.
@@ -576,7 +599,8 @@ class EmbeddedModel:
         else:
             self._stop_timer()
             self._current = self._waiting.popleft()
-            self._child.send({"do": "complete", "id": self._current.id, "body": self._current.body})
+            current = self._current
+            self._child.send({"do": current.do, "id": current.id, "body": current.body})
 
     def _cancel(self, call: _Call) -> None:
         with self._lock:

@@ -6,9 +6,11 @@ it ends by itself when the parent is gone.
 
 A message is one line of JSON. The first line from the parent contains the settings; requests follow, one at a time:
 
-- in: `{"do": "complete", "id": 1, "body": {…}}`, `{"do": "cancel", "id": 1}`
+- in: `{"do": "complete", "id": 1, "body": {…}}`, `{"do": "count", "id": 2, "body": {"texts": […]}}`,
+  `{"do": "cancel", "id": 1}`
 - out: `{"tell": "ready"}` or `{"tell": "fatal", "message": …}` once, then for each request any number of
-  `{"tell": "text", "id": 1, "text": …}` and `reasoning`, and one of `done`, `cancelled`, `failed`.
+  `{"tell": "text", "id": 1, "text": …}` and `reasoning`, and one of `done`, `cancelled`, `failed`; to `count`,
+  `{"tell": "counted", "id": 2, "tokens": …}`.
 
 The runtime's own errors are written to standard error.
 """
@@ -35,6 +37,8 @@ PROMPT_BATCH_TOKENS = 32
 ERRORS_ONLY = 1
 """How much the runtime writes to standard error."""
 MAX_ERROR_LENGTH = 2000
+MAX_CONTEXT_PADDING = 1024
+"""By how many tokens the runtime may round up the length of the context."""
 
 
 class FatalError(Exception):
@@ -148,8 +152,9 @@ def one_line(error: Exception) -> str:
 class Worker:
     """Answers the parent's requests one at a time."""
 
-    def __init__(self, pipe: Pipe) -> None:
+    def __init__(self, pipe: Pipe, context_tokens: int) -> None:
         self._pipe = pipe
+        self._context_tokens = context_tokens
         self._requests: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self._cancelled_id = 0
 
@@ -166,7 +171,31 @@ class Worker:
         """Answer requests until the parent is gone."""
         while True:
             request = self._requests.get()
-            self._answer(server, request["id"], request["body"])
+            if request["do"] == "count":
+                self._count(server, request["id"], request["body"]["texts"])
+            else:
+                self._answer(server, request["id"], request["body"])
+
+    def _count(self, server: Any, request_id: int, texts: list[str]) -> None:
+        """Count the tokens of texts.
+
+        The runtime only says how many tokens a prompt has when it refuses one that is too long, before it reads it. So
+        the texts follow as many tokens as no context has.
+        """
+        beginning = [0] * (self._context_tokens + MAX_CONTEXT_PADDING)
+        failure: Message = {}
+
+        def take(piece: str) -> bool:
+            failure.update(json.loads(piece).get("error", {}))
+            return True
+
+        try:
+            server.handle_completions(json.dumps({"prompt": [*beginning, *texts], "n_predict": 1}), take)
+            tokens = failure["n_prompt_tokens"] - len(beginning)
+        except Exception as error:  # whatever the runtime raises, the parent must learn of it
+            self._pipe.tell(tell="failed", id=request_id, error={"type": "refused", "message": one_line(error)})
+        else:
+            self._pipe.tell(tell="counted", id=request_id, tokens=tokens)
 
     def _answer(self, server: Any, request_id: int, body: Message) -> None:
         outcome: Message = {"finish": "", "input_tokens": 0, "output_tokens": 0}
@@ -229,7 +258,7 @@ def main() -> None:
     settings = pipe.read()
     if settings is None:
         return
-    worker = Worker(pipe)
+    worker = Worker(pipe, settings["context_tokens"])
     threading.Thread(target=worker.listen, daemon=True).start()
     try:
         if settings["sha256"]:

@@ -19,7 +19,7 @@ import os
 import threading
 import warnings
 import weakref
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
@@ -27,7 +27,6 @@ from typing import Any
 from engine.models.keys import Endpoint, Keys, find_endpoint
 from engine.models.price_list import price_entries, price_of_entry
 from engine.models.protocol import (
-    CountTokens,
     ModelError,
     ModelErrorKind,
     OnText,
@@ -41,7 +40,7 @@ from engine.models.providers import AddressError, origin_of, provider_named
 from engine.models.quirks import Change, Changes, apply_changes, change_warnings, next_change, response_format
 from engine.models.reply_parser import ReplyParser
 from engine.models.server_errors import Refusal, find_refusal, translate
-from engine.models.token_count import token_counter
+from engine.models.token_count import counted_tokens, token_counter
 from engine.models.tool_calls import openai_message, openai_tools, parse_written_calls
 from engine.values import Value
 
@@ -234,9 +233,9 @@ class LiteLLMModel:
         listed = await asyncio.to_thread(price_entries)
         return local_price(listed, self._name, self._api_base, self._environment)
 
-    async def token_counter(self) -> CountTokens | None:
-        """The model's tokenizer; None if it is unknown."""
-        return await asyncio.to_thread(token_counter, self._name)
+    async def count_tokens(self, texts: Sequence[str]) -> int | None:
+        """Count tokens with the model's tokenizer, or generously if it is unknown; see `counted_tokens`."""
+        return await asyncio.to_thread(counted_tokens, self._name, texts)
 
     async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
         """Make one call; with `on_text` as a stream.
@@ -271,7 +270,7 @@ class LiteLLMModel:
 
     async def _with_counted_tokens(self, reply: Reply, request: Request) -> Reply:
         """The reply with tokens that its server did not count, counted by the model's tokenizer if that is known."""
-        count = None if reply.usage.exact else await self.token_counter()
+        count = None if reply.usage.exact else await asyncio.to_thread(token_counter, self._name)
         if count is None:
             return reply
         written, calls = (reply.text, reply.reasoning), reply.tool_calls

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from typing import Final, Literal, Protocol, cast, runtime_checkable
@@ -364,10 +364,10 @@ class Model(Protocol):
 
 @runtime_checkable
 class HasTokenizer(Protocol):
-    """A model whose tokenizer may be known."""
+    """A model that can count tokens before a call."""
 
-    async def token_counter(self) -> CountTokens | None:
-        """Return a function that counts the tokens of a text, which may take long; None if that is unknown."""
+    async def count_tokens(self, texts: Sequence[str]) -> int | None:
+        """Return how many tokens texts have together, rather too many than too few; None if that is unknown."""
         ...
 
 

@@ -1,7 +1,7 @@
-"""Count the tokens of texts with a model's own tokenizer, where it is known.
+"""Count the tokens of texts with a provider's own tokenizer, where it is known.
 
 litellm brings the tokenizers of OpenAI and DeepSeek as files, so nothing is downloaded. The first use of one may take
-seconds, so it must not happen in an event loop.
+seconds, so it must not happen in an event loop. Models in GGUF files count their tokens themselves.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +23,22 @@ _ENCODING_FILES: Final = {
 }
 _OLDER: Final = re.compile(r"gpt-(3|4(?!o|\.|-?5))")
 """Models of OpenAI with the older of these encodings."""
+_FEW_BYTES_PER_TOKEN: Final = 3
+
+
+def counted_tokens(model: str, texts: Sequence[str]) -> int | None:
+    """Count the tokens of texts before a call; None if there are no tokenizers.
+
+    For a model with an unknown tokenizer, that is rather too many: what OpenAI's older tokenizer counts, as in litellm,
+    or a token for three bytes if that is more.
+    """
+    count = token_counter(model)
+    if count is not None:
+        return sum(map(count, texts))
+    usual = _openai_counter("cl100k_base")
+    if usual is None:
+        return None
+    return sum(max(usual(text), -(-len(text.encode("utf-8", "replace")) // _FEW_BYTES_PER_TOKEN)) for text in texts)
 
 
 def token_counter(model: str) -> CountTokens | None:

@@ -14,7 +14,7 @@ from typing import Final, cast
 
 from engine.errors import EngineError, Fix
 from engine.formatting import format_count, format_money, format_spending
-from engine.models.protocol import CountTokens, Price, Request, Usage, with_instruction
+from engine.models.protocol import Price, Request, Usage, with_instruction
 from engine.values import Value, compact_json
 
 _BYTES_PER_TOKEN: Final = 3
@@ -49,28 +49,37 @@ class Estimate:
     tokens: int
 
 
-def estimate(request: Request, price: Price | None, count: CountTokens | None = None) -> Estimate:
+def estimate(request: Request, price: Price | None, counted: int | None = None) -> Estimate:
     """Estimate the maximum cost of a call: the whole request and the longest reply.
 
     Args:
         request: The request.
         price: The model's price; None if unknown.
-        count: The model's tokenizer; None counts three bytes per token.
+        counted: The tokens of `request_texts`; None counts three bytes per token.
     """
-    tokens_in, tokens_out = request_tokens(request, count), reply_tokens(request)
+    tokens_in, tokens_out = request_tokens(request, counted), reply_tokens(request)
     cost = price.cost_usd(Usage(tokens_in, tokens_out)) if price is not None else 0.0
     return Estimate(cost, tokens_in + tokens_out)
 
 
-def request_tokens(request: Request, count: CountTokens | None = None) -> int:
+def request_texts(request: Request) -> list[str]:
+    """Return all texts and values in a request that count as tokens."""
+    return list(filter(None, _texts(_longest(request))))
+
+
+def request_tokens(request: Request, counted: int | None = None) -> int:
     """Estimate the tokens of a request from all texts and values in it, as `estimate` does."""
-    if request.schema is not None:  # the longest form in which a schema may be sent
-        request = replace(request, messages=with_instruction(request.messages, request.schema), schema=None)
+    request = _longest(request)
     calls = sum(len(message.tool_calls) for message in request.messages)
     items = len(request.messages) + calls + len(request.tools)
-    return (_rough_tokens(_texts(request)) if count is None else sum(map(count, _texts(request)))) + (
-        _TOKENS_PER_ITEM * items
-    )
+    return (_rough_tokens(_texts(request)) if counted is None else counted) + _TOKENS_PER_ITEM * items
+
+
+def _longest(request: Request) -> Request:
+    """Return a request in the longest form in which its schema may be sent."""
+    if request.schema is None:
+        return request
+    return replace(request, messages=with_instruction(request.messages, request.schema), schema=None)
 
 
 def text_tokens(pieces: Sequence[str]) -> int:

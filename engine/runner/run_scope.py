@@ -50,7 +50,7 @@ from engine.nodes.context import Answer, IterationNote, NodeContext, QuestionKin
 from engine.nodes.spec import ModelCall, ModelChoice, NodeError, Outputs
 from engine.plan.execution_plan import GraphPlan, NodePlan
 from engine.run_state.state import WarningLog
-from engine.runner.budget import Budget, Estimate, estimate, reply_tokens, request_tokens, text_tokens
+from engine.runner.budget import Budget, Estimate, estimate, reply_tokens, request_texts, request_tokens, text_tokens
 from engine.runner.event_log import EventLog
 from engine.runner.human_input import Mailbox, Note, Question, check_note
 from engine.runner.loop_variables import LoopMemory, LoopVariables
@@ -650,8 +650,8 @@ def _may_reuse(context: NodeContext[Any], request: Request | None = None) -> boo
 
 async def _estimated(model: Model, request: Request, price: Price | None) -> Estimate:
     """Estimate the maximum cost of a call, with the model's own tokenizer where it is known."""
-    count = await model.token_counter() if isinstance(model, HasTokenizer) else None
-    return estimate(request, price) if count is None else await asyncio.to_thread(estimate, request, price, count)
+    counted = await model.count_tokens(request_texts(request)) if isinstance(model, HasTokenizer) else None
+    return estimate(request, price, counted)
 
 
 def _usage_of_failed_call(error: BaseException, request: Request, received: list[str]) -> Usage | None:

@@ -40,6 +40,22 @@ def test_loop_runs_with_a_file_for_free_within_budgets(program: Program, tmp_pat
     assert "budget" in ended.json["error"]
 
 
+def test_call_that_needs_more_tokens_than_the_budget_is_not_made(
+    program: Program, tmp_path: Path, folder: Path
+) -> None:
+    (folder / "Tiny-Chat.gguf").symlink_to(find_weights())
+    workflow = refine(1)
+    workflow["nodes"][2]["config"].update(max_tokens=6, prompt='{"a": [1, 2, 3], "b": {"c": null}}, ' * 40)
+    run = ("run", write(tmp_path, workflow), "-m", "gguf:tiny-chat", "--json", "--budget-tokens")
+
+    ended = program(*run, 800)  # enough for a token of three bytes
+    assert (ended.code, ended.json["usage"]["input_tokens"]) == (1, 0)
+    assert "budget" in ended.json["error"]
+    ended = program(*run, 1000)
+    assert ended.code == 0
+    assert 800 < ended.json["usage"]["input_tokens"] < 1000
+
+
 def test_context_length_of_the_settings_applies_and_the_environment_wins(
     program: Program, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

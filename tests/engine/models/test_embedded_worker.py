@@ -93,6 +93,17 @@ def test_answers_requests_and_exits_with_the_parent(conversation: Conversation) 
     assert conversation.hang_up() == 0
 
 
+def test_counts_tokens_exactly_and_leaves_the_model_usable(conversation: Conversation) -> None:
+    assert conversation.hear() == {"tell": "ready"}
+    conversation.say(do="count", id=1, body={"texts": ["Hello world", "Hello world"]})
+    assert conversation.hear() == {"tell": "counted", "id": 1, "tokens": 4}
+    conversation.say(do="count", id=2, body={"texts": ["word " * 600]})
+    assert conversation.hear() == {"tell": "counted", "id": 2, "tokens": 601}
+    conversation.say(do="complete", id=3, body=body("Hi", max_tokens=3, temperature=0))
+    _, end = conversation.hear_out()
+    assert (end["tell"], end["input_tokens"]) == ("done", 31)
+
+
 def test_canceled_request_is_followed_by_the_next(conversation: Conversation) -> None:
     assert conversation.hear() == {"tell": "ready"}
     conversation.say(do="complete", id=1, body=body("Write a long story.", max_tokens=400))

@@ -283,6 +283,30 @@ async def test_file_that_is_no_model_is_refused_without_a_process(
     assert model.process_id is None
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "请把下面这段文字改写得更简洁。春天来了，万物复苏。" * 20,
+        '{"a": [1, 2, 3], "b": {"c": null}}, ' * 40,
+        "word " * 300,
+    ],
+)
+async def test_tokens_are_counted_by_the_tokenizer_of_the_file(shared: GgufModel, text: str) -> None:
+    empty = await shared.complete(Request((Message("user", "."),), max_tokens=1))
+    full = await shared.complete(Request((Message("user", f".{text}"),), max_tokens=1))
+
+    counted = await shared.count_tokens([text])
+    assert counted is not None
+    assert abs(counted - (full.usage.input_tokens - empty.usage.input_tokens)) <= 2
+    assert await shared.count_tokens([text, text]) == 2 * counted
+
+
+async def test_model_that_cannot_be_loaded_counts_no_tokens(make: Make, tmp_path: Path) -> None:
+    file = write_header(tmp_path / "empty.gguf", {"general.architecture": "llama"})
+    assert await make(file).count_tokens(["a"]) is None
+    assert await make("gguf:none").count_tokens(["a"]) is None
+
+
 async def test_missing_file_is_refused(make: Make, tmp_path: Path) -> None:
     assert (await failure_of(make(tmp_path / "none.gguf"))).kind is ModelErrorKind.NOT_FOUND
     assert (await failure_of(make("gguf:none"))).kind is ModelErrorKind.NOT_FOUND

@@ -11,7 +11,7 @@ from engine.models.keys import Keys
 from engine.models.litellm_adapter import LiteLLMModel
 from engine.models.protocol import Message, Request, ToolCall, estimated_usage
 from engine.models.token_count import token_counter
-from engine.runner.budget import estimate, request_tokens
+from engine.runner.budget import estimate, request_texts, request_tokens
 
 CHINESE = "请把下面这段文字改写得更简洁，并指出其中的三个主要论点。春天来了，万物复苏。" * 20
 JSON = json.dumps([{"a": [1, 2, 3], "b": {"c": "d", "e": None}}] * 50)
@@ -65,16 +65,26 @@ def test_budget_reserves_what_json_really_needs() -> None:
     assert count is not None
     true = count(JSON)
     assert request_tokens(asking(JSON)) < true, "three bytes a token are too few"
-    assert true <= request_tokens(asking(JSON), count) <= true + 16
-    assert estimate(asking(JSON), None, count).tokens == request_tokens(asking(JSON), count) + 10
+    assert request_texts(asking(JSON)) == [JSON]
+    assert request_tokens(asking(JSON), true) == true + 16
+    assert estimate(asking(JSON), None, true).tokens == true + 16 + 10
 
 
-async def test_model_tells_its_tokenizer() -> None:
+async def test_model_counts_with_its_tokenizer() -> None:
     model = LiteLLMModel("openai/gpt-4o", keys=Keys({}))
-    count = await model.token_counter()
-    assert count is not None
-    assert count("Hello world") == 2
-    assert await LiteLLMModel("openai/mine", keys=Keys({})).token_counter() is None
+    assert await model.count_tokens(["Hello world", CHINESE]) == 2 + 600
+
+
+@pytest.mark.parametrize("name", ["anthropic/claude-haiku-4-5", "ollama_chat/llama3"])
+async def test_tokens_of_an_unknown_tokenizer_are_rather_too_many(name: str) -> None:
+    usual = token_counter("openai/gpt-4-turbo")
+    assert usual is not None
+    count = LiteLLMModel(name, keys=Keys({})).count_tokens
+    english = "The quick brown fox jumps over the lazy dog. " * 50
+
+    assert await count([JSON]) == usual(JSON) > len(JSON) // 3
+    assert await count([CHINESE, english]) == 780 + len(english) // 3
+    assert await count(["a\ud800"]) == 2
 
 
 def test_estimate_without_a_tokenizer_is_near_the_truth_in_chinese() -> None:
