@@ -111,7 +111,7 @@ class Canvas(QWidget):
         self.commands.arranged.connect(self.fit_to_view.show_all)
         self.commands.layout_changed.connect(lambda workflow: self._document_changed(self.view.workflow, workflow))
         self.view.expand_requested.connect(partial(self.commands.set_collapsed, collapsed=False))
-        self.view.regions.collapse_requested = partial(self.commands.set_collapsed, collapsed=True)
+        self.view.created_regions.collapse_requested = partial(self.commands.set_collapsed, collapsed=True)
         self.popups.opened.connect(self.subflow_requested)
         self.viewer.files_dropped.connect(self.files_dropped)
         self.viewer.template_dropped.connect(self.template_dropped)
@@ -122,6 +122,7 @@ class Canvas(QWidget):
         self.session.selection_changed.connect(self.minimap.redraw_soon)
         self.viewer.connecting.connect(self._show_add_button)
         self.view.items_changed.connect(self._show_add_button)
+        self.view.nodes_created.connect(self.run_view.show)
         self.viewer.key_handler = self._key
         style().changed.connect(self._restyle)
 
@@ -236,7 +237,7 @@ class Canvas(QWidget):
     def _analyzed(self) -> None:
         workflow = self.view.workflow
         self._patch(workflow, workflow)  # collapsed loops hide what belongs to them now
-        self.view.regions.refresh(workflow)
+        self.view.created_regions.refresh(workflow)
         self.run_view.update_problems()
         self.view.items_changed.emit()
 
@@ -254,7 +255,7 @@ class Canvas(QWidget):
         self.commands.reveal(self.session.selection)
         wanted = set(self.session.selection)
         with self._selecting():
-            for node_id, item in self.view.nodes.items():
+            for node_id, item in (self.view.nodes if wanted else self.view.created_nodes).items():
                 if item.isSelected() != (node_id in wanted):
                     item.setSelected(node_id in wanted)
         self._show_add_button()
@@ -318,7 +319,7 @@ class Canvas(QWidget):
         card = self._hovered
         if card is None or card.scene() is None:
             selection = self.session.selection
-            card = self.view.nodes.get(selection[0]) if len(selection) == 1 else None
+            card = self.view.created_nodes.get(selection[0]) if len(selection) == 1 else None
         outputs = card.outputs if card is not None and connecting is None else ()
         self.add_button.show_for(port for port in outputs if port.content.known and not port.connected_pipes)
 

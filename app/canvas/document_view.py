@@ -1,13 +1,15 @@
-"""The document as scene items: created once, then patched where the document changes."""
+"""The document as scene items: created once, then patched where the document changes.
+
+The items of many nodes are created in batches, with a turn of the event loop in between, so that the window stays
+responsive. What needs all items creates the rest at once: reading `nodes` does, and so does a mouse button.
+"""
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Final, cast
 
-from PySide6.QtCore import QObject, QRectF, Signal
+from PySide6.QtCore import QObject, QPointF, QRectF, QTimer, Signal
 from PySide6.QtWidgets import QGraphicsItem
 
 from app.canvas import node_item
@@ -15,7 +17,7 @@ from app.canvas.annotations import AnnotationView
 from app.canvas.collapsed_loops import collapsed_bodies, collapsed_card, hidden_nodes
 from app.canvas.edge_item import EdgeItem
 from app.canvas.loop_region import LoopRegions
-from app.canvas.node_card import CardViewModel, card_box, card_view_model
+from app.canvas.node_card import LOWEST_CARD, MIN_WIDTH, CardViewModel, card_box, card_view_model
 from app.canvas.node_item import CanvasPort, NodeItem, NodeLodItem
 from app.canvas.viewer import CanvasViewer
 from app.node_layout import Box, NodePositions
@@ -23,6 +25,9 @@ from app.session import Session
 from app.timers import call_later
 from engine.document.model import Node, Workflow
 from engine.plan.loop_bodies import Body
+
+BATCH: Final = 60
+"""Number of node items that are created in one turn of the event loop, in about a frame."""
 
 REMOVED_CARDS: Final = 2_000
 """Number of removed nodes whose cards are remembered for undo."""
@@ -38,15 +43,15 @@ class DocumentView(QObject):
 
     Signals:
         items_changed: Items were added, removed or moved.
+        nodes_created: Items that had been waiting were created; the ids of the nodes that are new or have new edges.
         expand_requested: The button of the collapsed loop of this id was clicked.
 
     Attributes:
         workflow: The document that is shown.
-        nodes: The visible node items by id.
+        created_nodes: The items of visible nodes by id, as far as they are created.
+        created_regions: The loop regions of these.
         hidden: The hidden nodes, each with the collapsed loop that hides it.
-        edge_items: The edge items by their two ends.
         annotations: Frames and notes.
-        regions: The loop regions.
         node_lod: The level-of-detail item of the nodes.
         positions: Stored and computed positions of the nodes.
         document_positions: The position of each node in the document; during a drag items differ from it.
@@ -54,6 +59,7 @@ class DocumentView(QObject):
     """
 
     items_changed = Signal()
+    nodes_created = Signal(object)
     expand_requested = Signal(str)
 
     def __init__(self, session: Session, viewer: CanvasViewer, parent: QObject | None = None) -> None:
@@ -61,16 +67,20 @@ class DocumentView(QObject):
         self._session, self._viewer, self._scene = session, viewer, viewer.scene()
         self._removed: list[QGraphicsItem] = []
         self.workflow = Workflow()
-        self.nodes: dict[str, NodeItem] = {}
+        self.created_nodes: dict[str, NodeItem] = {}
         self.hidden: dict[str, str] = {}
         self._collapsed: dict[str, Body] = {}
-        self.edge_items: dict[EdgeKey, EdgeItem] = {}
-        self.annotations = AnnotationView(self._scene, self.nodes, self._dispose)
+        self._edges: dict[EdgeKey, Ends] = {}
+        self._edge_items: dict[EdgeKey, EdgeItem] = {}
+        self._waiting: list[str] = []
+        self._batches = QTimer(self, singleShot=True)
+        self._batches.timeout.connect(self._create_batch)
+        self.annotations = AnnotationView(self._scene, self.created_nodes, self._dispose)
         self.expanded: set[str] = set()
         self.document_positions: dict[str, tuple[float, float]] = {}
         self.positions = NodePositions()
-        self.regions = LoopRegions(session, self._scene, self.nodes)
-        self.node_lod = NodeLodItem(self.nodes)
+        self.created_regions = LoopRegions(session, self._scene, self.created_nodes)
+        self.node_lod = NodeLodItem(self.created_nodes)
         self._scene.addItem(self.node_lod)
         self._own_cards: dict[str, tuple[Node, _Used, CardViewModel]] = {}
         self._used_in: dict[str, dict[str, None]] = {}
@@ -78,16 +88,49 @@ class DocumentView(QObject):
         self._moved: set[NodeItem] = set()
         self._selected_edges: set[EdgeItem] = set()
         viewer.view_moved.connect(self.update_level_of_detail)
-        with _collector_at_rest():
-            self.patch(Workflow(), session.workflow)
+        viewer.pressed.connect(self.create_all)
+        self.patch(Workflow(), session.workflow)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all items are created."""
+        return not self._waiting
+
+    @property
+    def nodes(self) -> Mapping[str, NodeItem]:
+        """The items of all visible nodes by id."""
+        self.create_all()
+        return self.created_nodes
+
+    @property
+    def edge_items(self) -> Mapping[EdgeKey, EdgeItem]:
+        """All edge items by their two ends."""
+        self.create_all()
+        return self._edge_items
+
+    @property
+    def regions(self) -> LoopRegions:
+        """The loop regions of all nodes."""
+        self.create_all()
+        return self.created_regions
 
     @property
     def content_rect(self) -> QRectF:
         """Bounding rectangle of everything drawn."""
+        self.create_all()
+        return self.expected_rect
+
+    @property
+    def expected_rect(self) -> QRectF:
+        """Bounding rectangle of everything drawn; an estimate while items are waiting to be created."""
         rect = QRectF()
-        for node in self.nodes.values():
-            rect = rect.united(node.card_rect)
-        for region in self.regions.items.values():
+        places = [self.document_positions[node_id] for node_id in self._waiting]
+        if places:  # they count as small cards
+            (left, top), (right, bottom) = (tuple(map(most, zip(*places, strict=True))) for most in (min, max))
+            rect = QRectF(QPointF(left, top), QPointF(right + MIN_WIDTH, bottom + LOWEST_CARD))
+        for item in self.created_nodes.values():
+            rect = rect.united(item.card_rect)
+        for region in self.created_regions.items.values():
             rect = rect.united(region.rect.adjusted(0, -12, 0, 0))
         for annotation in self.annotations.items.values():
             rect = rect.united(annotation.scene_rect)
@@ -95,7 +138,8 @@ class DocumentView(QObject):
 
     def card_boxes(self) -> dict[str, Box]:
         """Return size and port offsets of all visible cards, for layouts."""
-        return {node_id: card_box(item.content) for node_id, item in self.nodes.items()}
+        visible = (node_id for node_id in self.workflow.nodes_by_id if node_id not in self.hidden)
+        return {node_id: card_box(self._card(node_id)) for node_id in visible}
 
     def all_boxes(self) -> dict[str, Box]:
         """Return the boxes of all cards, also of those that hidden nodes would have."""
@@ -111,45 +155,98 @@ class DocumentView(QObject):
 
     def port(self, end: str, *, is_input: bool) -> CanvasPort | None:
         """Return the visible port at an end of an edge, or None."""
+        self.create_all()
+        return self._port(end, is_input=is_input)
+
+    def _port(self, end: str, *, is_input: bool) -> CanvasPort | None:
         node_id, _, name = end.partition(".")
-        card = self.card_of(node_id)
+        card = self.created_nodes.get(self.hidden.get(node_id, node_id))
         return card.port(end if node_id in self.hidden else name, is_input=is_input) if card is not None else None
 
     def patch(self, old: Workflow, new: Workflow) -> set[str]:
-        """Update what differs between two documents, and return the ids of the changed nodes."""
+        """Update what differs between two documents, and return the ids of the changed nodes.
+
+        The items of more nodes than a batch has are created in the following turns of the event loop.
+        """
         before, wanted = old.nodes_by_id, new.nodes_by_id
         self.workflow = new
         touched = {node_id for node_id, node in wanted.items() if before.get(node_id) is not node}
         changed_loops = self._hide_collapsed(new)
         touched |= changed_loops
-        has_other_nodes = self.nodes.keys() != wanted.keys() - self.hidden.keys()
+        visible = wanted.keys() - self.hidden.keys()
+        has_other_nodes = bool(self._waiting) or self.created_nodes.keys() != visible
         has_other_edges = has_other_nodes or bool(changed_loops) or old.edges is not new.edges
-        edges = _drawable_edges(new) if has_other_edges else {}
         if has_other_edges:
-            self._count_ports(edges)
+            self._edges = _drawable_edges(new)
+            self._count_ports()
         touched |= {loop for node_id in touched if (loop := self.hidden.get(node_id)) is not None}
-        added = self._patch_nodes(new) if has_other_nodes else []
-        touched.update(added)
-        new_keys = self._remove_stale_edges(edges, touched) if has_other_edges else []
+        if has_other_nodes:
+            self._patch_nodes(new)
+            touched.update(self._waiting)
+        if has_other_edges:
+            self._remove_stale_edges(touched)
         # edges may name ports that a node does not declare
-        for node_id in (touched & self.nodes.keys()).difference(added):
+        for node_id in touched & self.created_nodes.keys():
             self.refresh(node_id)
-        edge_items = [self._add_edge(key) for key in new_keys]
         if has_other_nodes or old.layout is not new.layout:
             self._patch_positions(new)
             self.annotations.patch(new)
-            self._viewer.extend_scene_rect(self.content_rect)
-        self.update_moved()
-        for item in (*(self.nodes[node_id] for node_id in added), *edge_items):
-            self._scene.addItem(item)  # added at their final position, so that the scene indexes them once
+            self._viewer.extend_scene_rect(self.expected_rect)
         if has_other_edges:
-            self.regions.refresh(new)
+            self._create(self._waiting if len(self._waiting) <= BATCH else [])
+            self.created_regions.refresh(new)
         else:
-            self.regions.relabel(touched, new)
+            self.update_moved()
+            self.created_regions.relabel(touched, new)
         if touched or has_other_nodes:
             self.node_lod.refresh()
         self.items_changed.emit()
         return touched
+
+    def create_all(self) -> None:
+        """Create the items that are waiting, now."""
+        if self._waiting:
+            self._create_waiting(self._waiting)
+
+    def _create_batch(self) -> None:
+        """Create a batch of the waiting items, those in view first."""
+        seen, places = self._viewer.visible_rect, self.document_positions
+        by_place = sorted(self._waiting, key=lambda node_id: not seen.contains(QPointF(*places[node_id])))
+        self._create_waiting(by_place[:BATCH])
+
+    def _create_waiting(self, node_ids: list[str]) -> None:
+        """Create items that the last patch left waiting; regions at the end, around all their cards."""
+        touched = self._create(node_ids)
+        if not self._waiting:
+            self.created_regions.refresh(self.workflow)
+            touched.update(self.created_regions.items)
+        self.node_lod.refresh()
+        self.items_changed.emit()
+        self.nodes_created.emit(touched)
+
+    def _create(self, node_ids: list[str]) -> set[str]:
+        """Create the items of waiting nodes, and of all missing edges between cards that exist; return their nodes."""
+        items = [self._create_node(node_id) for node_id in node_ids]
+        self._waiting = [node_id for node_id in self._waiting if node_id not in self.created_nodes]
+        missing = [key for key in self._edges if key not in self._edge_items and self._has_cards(key)]
+        edges = [self._add_edge(key) for key in missing]
+        self.update_moved()
+        for item in (*items, *edges):
+            self._scene.addItem(item)  # added at their final position, so that the scene indexes them once
+        if self._waiting:
+            self._batches.start()
+        else:
+            self._batches.stop()
+        return {*node_ids, *(node_id for key in missing for node_id, _ in self._edges[key])}
+
+    def _create_node(self, node_id: str) -> NodeItem:
+        item = self.created_nodes[node_id] = NodeItem(self._card(node_id))
+        item.expand = self.expand_requested.emit
+        item.setPos(*self.document_positions[node_id])
+        self._moved.add(item)
+        if self.node_lod.isVisible():
+            NodeLodItem.show_card(item, is_spot=True)
+        return item
 
     def reset_positions(self) -> None:
         """Move all items back to their positions in the document after a rejected move."""
@@ -159,7 +256,7 @@ class DocumentView(QObject):
 
     def refresh(self, node_id: str) -> None:
         """Update a node item and its edges from the document."""
-        item, content = self.nodes[node_id], self._card(node_id)
+        item, content = self.created_nodes[node_id], self._card(node_id)
         if content != item.content:
             item.set_content(content)
             self._restyle_edges(item)
@@ -167,13 +264,14 @@ class DocumentView(QObject):
 
     def toggle_ports(self, node_id: str) -> None:
         """Show all output ports of a node, or only those in use."""
+        self.create_all()
         self.expanded ^= {node_id}
         self.refresh(node_id)
         self.update_moved()
 
     def update_dragged(self) -> None:
         """Update edges and regions of the nodes that the user drags."""
-        self._moved.update(item for item in self.nodes.values() if item.pos() != item.followed_pos)
+        self._moved.update(item for item in self.created_nodes.values() if item.pos() != item.followed_pos)
         self.update_moved()
 
     def update_moved(self) -> None:
@@ -187,7 +285,7 @@ class DocumentView(QObject):
                 edge_items.update(dict.fromkeys(port.connected_pipes))
         for edge in edge_items:
             edge.redraw()
-        self.regions.update_moved(item.content.id for item in self._moved)
+        self.created_regions.update_moved(item.content.id for item in self._moved)
         self.node_lod.update_moved(self._moved)
         self._moved.clear()
         self.items_changed.emit()
@@ -197,7 +295,7 @@ class DocumentView(QObject):
         is_zoomed_out = self._viewer.factor < node_item.SPOTS_BELOW
         if is_zoomed_out is not self.node_lod.isVisible():
             self.node_lod.set_active(is_zoomed_out)
-            self.regions.lod_item.set_active(is_zoomed_out)
+            self.created_regions.lod_item.set_active(is_zoomed_out)
             self._viewer.set_item_index(are_most_seen=is_zoomed_out)
 
     def show_selection(self) -> None:
@@ -211,7 +309,7 @@ class DocumentView(QObject):
 
     def restyle(self) -> None:
         """Apply another theme."""
-        for edge in self.edge_items.values():
+        for edge in self._edge_items.values():
             edge.restyle()
         for item in self._scene.items():
             item.update()
@@ -224,7 +322,7 @@ class DocumentView(QObject):
         self.hidden = hidden_nodes(self._collapsed.values(), workflow.nodes_by_id)
         loops = {*before, *self._collapsed}
         changed = {loop for loop in loops if before.get(loop) != self._collapsed.get(loop)}
-        self._remove_edges_of({self.nodes[loop] for loop in changed & self.nodes.keys()})
+        self._remove_edges_of({self.created_nodes[loop] for loop in changed & self.created_nodes.keys()})
         return changed & workflow.nodes_by_id.keys()
 
     def _card(self, node_id: str) -> CardViewModel:
@@ -248,63 +346,55 @@ class DocumentView(QObject):
         self._own_cards[node_id] = (node, used, content)
         return content
 
-    def _patch_nodes(self, new: Workflow) -> list[str]:
-        """Remove and create node items, and return the ids of the new ones."""
+    def _patch_nodes(self, new: Workflow) -> None:
+        """Remove node items, and note for which nodes items are to be created."""
         wanted = {node_id: node for node_id, node in new.nodes_by_id.items() if node_id not in self.hidden}
         if len(self._own_cards) > 2 * len(new.nodes) + REMOVED_CARDS:
             self._own_cards = {}
-        removed = [node_id for node_id in self.nodes if node_id not in wanted]
+        removed = [node_id for node_id in self.created_nodes if node_id not in wanted]
         if removed:
-            self._remove_edges_of({self.nodes[node_id] for node_id in removed})
+            self._remove_edges_of({self.created_nodes[node_id] for node_id in removed})
         for node_id in removed:
             self._remove_node(node_id)
-        added = [node_id for node_id in wanted if node_id not in self.nodes]
-        for node_id in added:
-            item = self.nodes[node_id] = NodeItem(self._card(node_id))
-            item.expand = self.expand_requested.emit
-            if self.node_lod.isVisible():
-                NodeLodItem.show_card(item, is_spot=True)
-        return added
+        self._waiting = [node_id for node_id in wanted if node_id not in self.created_nodes]
 
     def _remove_node(self, node_id: str) -> None:
-        item = self.nodes.pop(node_id)
+        item = self.created_nodes.pop(node_id)
         self._moved.discard(item)
         self.expanded.discard(node_id)
         self._dispose(item)
 
     def _remove_edges_of(self, items: set[NodeItem]) -> None:
-        for key, edge in list(self.edge_items.items()):
+        for key, edge in list(self._edge_items.items()):
             if any(port.parentItem() in items for port in edge.ports):
                 self._remove_edge(key)
 
-    def _remove_stale_edges(self, wanted: Mapping[EdgeKey, Ends], touched: set[str]) -> list[EdgeKey]:
-        """Remove edge items, and return the keys to add. The ends of both are added to `touched`."""
-        removed = [key for key in self.edge_items if key not in wanted]
-        new_keys = [key for key in wanted if key not in self.edge_items and self._crosses_cards(key)]
+    def _remove_stale_edges(self, touched: set[str]) -> None:
+        """Remove edge items, and add the ends of these and of missing edges to `touched`."""
+        removed = [key for key in self._edge_items if key not in self._edges]
         for key in removed:
             self._remove_edge(key)
-        for source, target in (*removed, *new_keys):
-            ends = (source.partition(".")[0], target.partition(".")[0])
-            touched.update(ends, (self.hidden.get(node_id, node_id) for node_id in ends))
-        return new_keys
+        changed = {end.partition(".")[0] for key in removed for end in key}
+        changed |= {end[0] for key, ends in self._edges.items() if key not in self._edge_items for end in ends}
+        touched |= changed | {self.hidden.get(node_id, node_id) for node_id in changed}
 
-    def _crosses_cards(self, key: EdgeKey) -> bool:
-        """Whether an edge leads from one card to another; those within a collapsed loop do not."""
-        source, target = (end.partition(".")[0] for end in key)
-        hidden = self.hidden
-        return not hidden or source == target or hidden.get(source, source) != hidden.get(target, target)
+    def _has_cards(self, key: EdgeKey) -> bool:
+        """Whether an edge leads from one created card to another; those within a collapsed loop do not."""
+        (source, _), (target, _) = self._edges[key]
+        first, second = self.hidden.get(source, source), self.hidden.get(target, target)
+        return first in self.created_nodes and second in self.created_nodes and (first != second or source == target)
 
-    def _count_ports(self, edges: Mapping[EdgeKey, Ends]) -> None:
+    def _count_ports(self) -> None:
         self._used_in, self._used_out = {}, {}
-        for (source, source_port), (target, target_port) in edges.values():
+        for (source, source_port), (target, target_port) in self._edges.values():
             self._used_out.setdefault(source, {})[source_port] = None
             self._used_in.setdefault(target, {})[target_port] = None
 
     def _add_edge(self, key: EdgeKey) -> EdgeItem:
-        output, input_ = self.port(key[0], is_input=False), self.port(key[1], is_input=True)
+        output, input_ = self._port(key[0], is_input=False), self._port(key[1], is_input=True)
         assert output is not None
         assert input_ is not None
-        edge = self.edge_items[key] = EdgeItem()
+        edge = self._edge_items[key] = EdgeItem()
         edge.join(output, input_)
         edge.restyle()
         for port in (output, input_):
@@ -314,7 +404,7 @@ class DocumentView(QObject):
         return edge
 
     def _remove_edge(self, key: EdgeKey) -> None:
-        edge = self.edge_items.pop(key)
+        edge = self._edge_items.pop(key)
         self._selected_edges.discard(edge)
         for port in edge.ports:
             if edge in port.connected_pipes:
@@ -331,9 +421,10 @@ class DocumentView(QObject):
                 edge.restyle()
 
     def _patch_positions(self, workflow: Workflow) -> None:
-        shown = {**self.nodes, **self.hidden}
+        visible = [node_id for node_id in workflow.nodes_by_id if node_id not in self.hidden]
+        shown = dict.fromkeys((*visible, *self.hidden))
         self.document_positions = self.positions.of(workflow, self._session.structure, shown, self.all_boxes)
-        for node_id, item in self.nodes.items():
+        for node_id, item in self.created_nodes.items():
             x, y = self.document_positions[node_id]
             if item.x() != x or item.y() != y:
                 item.setPos(x, y)
@@ -346,18 +437,6 @@ class DocumentView(QObject):
         if not self._removed:
             call_later(self, self._removed.clear)
         self._removed.append(item)
-
-
-@contextmanager
-def _collector_at_rest() -> Iterator[None]:
-    """Pause the garbage collector: it would scan thousands of new items and free none."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _drawable_edges(workflow: Workflow) -> dict[EdgeKey, Ends]:

@@ -151,6 +151,7 @@ class EditCommands(QObject):
             node_type: The type, or `tool:NAME` for a tool node with that tool.
             position: Position, or None for a free one. If other cards are there, the nearest free one below.
         """
+        self._view.create_all()
         pair = PAIR_BY_START.get(node_type)
         card = self._viewer.card_at(position) if position is not None else None
         if pair is not None and card is not None:

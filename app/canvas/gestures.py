@@ -226,9 +226,10 @@ class Gestures(QObject):
         return _RegionDrag(members, *ends, structure.parent.get(first), rects)
 
     def _end_region_drag(self) -> None:
-        self._drag = None
-        self._view.regions.leave_out(frozenset())
-        self._view.regions.highlight(None)
+        if self._drag is not None:
+            self._drag = None
+            self._view.regions.leave_out(frozenset())
+            self._view.regions.highlight(None)
 
     def _set_drop_target(self, found: EdgeItem | None) -> None:
         if found is not self._target:

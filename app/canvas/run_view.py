@@ -273,6 +273,7 @@ class RunView(QObject):
         self._session, self._view = session, view
         self._touched: set[str] = set()
         self._problems: dict[str, Counter[Severity]] = {}
+        self._problem_texts: dict[str, str] = {}
         self._states: dict[str, NodeState] = {}
         self._iterations: dict[str, int] = {}
         self._moving: set[NodeItem] = set()
@@ -296,7 +297,7 @@ class RunView(QObject):
         return self._timer.isActive()
 
     def update_problems(self) -> None:
-        """Update the number of problems of each node and the tooltips."""
+        """Update the problems of each node."""
         found: dict[str, list[str]] = {}
         self._problems = {}
         for problem in self._session.problems:
@@ -304,11 +305,7 @@ class RunView(QObject):
                 card = self._view.hidden.get(problem.node, problem.node)
                 self._problems.setdefault(card, Counter())[problem.severity] += 1
                 found.setdefault(card, []).append(f"• {problem.message} {problem.remedy}".rstrip())
-        for node_id, item in self._view.nodes.items():
-            text = "\n".join(found.get(node_id, ()))
-            if text != item.problem_text:
-                item.problem_text = text
-                item.refresh_tooltip()
+        self._problem_texts = {card: "\n".join(lines) for card, lines in found.items()}
         self.update_stale()
 
     def update_stale(self) -> None:
@@ -374,7 +371,7 @@ class RunView(QObject):
     def show_all(self) -> None:
         """Update everything."""
         self._touched.clear()
-        self.show(self._view.nodes)
+        self.show(self._view.created_nodes)
 
     def _started(self) -> None:
         self._states, self._iterations = {}, {}
@@ -390,7 +387,7 @@ class RunView(QObject):
         if self._touched:
             touched, self._touched = self._touched, set()
             if "" in touched and self._is_partial:  # it has just been reported which nodes take part
-                touched = touched | self._view.nodes.keys()
+                touched = touched | self._view.created_nodes.keys()
             bodies = self._session.structure.bodies
             for loop in touched & bodies.keys():  # a new iteration resets all nodes in the body
                 touched = touched | bodies[loop].nodes | {bodies[loop].exit}
@@ -406,13 +403,13 @@ class RunView(QObject):
         """Update some nodes, their edges, and the regions of loops among them."""
         hidden = self._view.hidden
         cards = dict.fromkeys(hidden.get(node_id, node_id) for node_id in node_ids) if hidden else node_ids
-        wanted = [node_id for node_id in cards if node_id in self._view.nodes]
+        wanted = [node_id for node_id in cards if node_id in self._view.created_nodes]
         decorations = self._decorations()
-        nodes, registry = self._session.workflow.nodes_by_id, self._session.registry
+        nodes, registry = self._view.workflow.nodes_by_id, self._session.registry
         for node_id in wanted:
             state = _NOTHING
             if decorations is not None and self._took_part(node_id):
-                is_collapsed = bool(self._view.nodes[node_id].content.collapsed)
+                is_collapsed = bool(self._view.created_nodes[node_id].content.collapsed)
                 show = decorations.collapsed_card if is_collapsed else decorations.card
                 state = show(nodes[node_id], registry.find(nodes[node_id].type))
             if nodes[node_id].pinned and nodes[node_id].enabled:
@@ -420,10 +417,10 @@ class RunView(QObject):
             counted = self._problems.get(node_id)
             if counted:
                 state = replace(state, errors=counted[Severity.ERROR], warnings=counted[Severity.WARNING])
-            self._show_card(self._view.nodes[node_id], state)
+            self._show_card(self._view.created_nodes[node_id], state)
             self._show_edges(node_id, decorations)
-        self._moving = {item for item in self._moving if self._view.nodes.get(item.content.id) is item}
-        loops = [node_id for node_id in wanted if node_id in self._view.regions.items]
+        self._moving = {item for item in self._moving if self._view.created_nodes.get(item.content.id) is item}
+        loops = [node_id for node_id in wanted if node_id in self._view.created_regions.items]
         self._show_loops(decorations, loops)
         if decorations is not None and not self._session.shown.chosen:
             self._animate_edges(decorations, wanted, loops)
@@ -449,6 +446,10 @@ class RunView(QObject):
         return workflow is not None and node_id in workflow.nodes_by_id
 
     def _show_card(self, item: NodeItem, state: NodeStatus) -> None:
+        text = self._problem_texts.get(item.content.id, "")
+        if text != item.problem_text:
+            item.problem_text = text
+            item.refresh_tooltip()
         if item.status_item is None:
             if state == _NOTHING:
                 return
@@ -464,14 +465,14 @@ class RunView(QObject):
             self._moving.discard(item)
 
     def _show_edges(self, node_id: str, decorations: RunDecorations | None) -> None:
-        for port in self._view.nodes[node_id].outputs:
+        for port in self._view.created_nodes[node_id].outputs:
             for edge in port.connected_pipes:
                 edge.set_flow(EdgeFlow.NONE if decorations is None else decorations.flow(port.node_id, port.name))
 
     def _show_loops(self, decorations: RunDecorations | None, loops: Iterable[str]) -> None:
         for loop in loops:
-            region = self._view.regions.items[loop]
-            title = self._view.nodes[loop].content.title
+            region = self._view.created_regions.items[loop]
+            title = self._view.created_nodes[loop].content.title
             region.label.set_content(LoopViewModel(title) if decorations is None else decorations.loop(loop, title))
 
     def _animate_edges(self, decorations: RunDecorations, node_ids: Iterable[str], loops: Iterable[str]) -> None:
@@ -484,7 +485,7 @@ class RunView(QObject):
             if state is NodeState.COMPLETED and before in {NodeState.RUNNING, NodeState.PENDING, None}:
                 self._animate_outputs(node_id, skip="body")
         for loop in loops:
-            region = self._view.regions.items[loop]
+            region = self._view.created_regions.items[loop]
             now = view_model.loop(loop).current
             if now > self._iterations.get(loop, -1):
                 if now > 0:
@@ -495,7 +496,7 @@ class RunView(QObject):
     def _animate_outputs(self, node_id: str, *, only: str = "", skip: str = "") -> None:
         if self._session.shown.live is None:
             return
-        for port in self._view.nodes[node_id].outputs:
+        for port in self._view.created_nodes[node_id].outputs:
             if port.name != skip and (not only or port.name == only):
                 for edge in port.connected_pipes:
                     if edge.flow is EdgeFlow.CARRIED:

@@ -328,6 +328,7 @@ class CanvasViewer(ZoomPanView):
     """Graphics view of one document.
 
     Signals:
+        pressed: A mouse button was pressed; emitted before that has any effect.
         connecting: The user draws an edge from this port; None at the end.
         connect_requested: Connect two ports; the third argument is the edge to replace, or None.
         disconnect_requested: Remove this edge.
@@ -345,6 +346,7 @@ class CanvasViewer(ZoomPanView):
         files_dropped: Files were dropped.
     """
 
+    pressed = Signal()
     connecting = Signal(object)
     connect_requested = Signal(object, object, object)
     disconnect_requested = Signal(object)
@@ -379,6 +381,7 @@ class CanvasViewer(ZoomPanView):
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Start panning, or a gesture of the base class."""
+        self.pressed.emit()
         self.typing_guard.end()
         self._update_modifiers(event.modifiers())
         is_left = event.button() == Qt.MouseButton.LeftButton

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, QSize, Qt, QTimer, Signal
@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QToolButton, QWidget
 from app.canvas.annotations import AnnotationItem
 from app.canvas.canvas_style import canvas_style, pen
 from app.canvas.document_view import DocumentView
+from app.canvas.node_card import LOWEST_CARD
 from app.canvas.node_item import NodeItem
 from app.canvas.viewer import CanvasViewer
 from app.theme.style import ThemedIcon, style
@@ -62,7 +63,7 @@ class Minimap(QWidget):
     def redraw(self) -> None:
         """Redraw the document."""
         self._picture = QPixmap()
-        self._shown = self._view.content_rect
+        self._shown = self._view.expected_rect
         self.update_visibility()
         self.update()
         self.redrawn.emit()
@@ -70,7 +71,7 @@ class Minimap(QWidget):
     def update_visibility(self) -> None:
         """Show the minimap if there is room and the document exceeds the view; keep it while in use."""
         seen = self._viewer.visible_rect
-        is_useful = bool(self._view.nodes) and not seen.contains(self._shown)
+        is_useful = bool(self._view.workflow.nodes) and not seen.contains(self._shown)
         in_use = not self.isHidden() and (self.hasFocus() or self.underMouse())
         self.setVisible(self.has_room and (is_useful or in_use))
 
@@ -170,7 +171,7 @@ class Minimap(QWidget):
         painter.scale(scale, scale)
         painter.translate(-middle)
         painter.setBrush(theme.color("accent", 30))
-        painter.drawRects([region.rect for region in self._view.regions.items.values()])
+        painter.drawRects([region.rect for region in self._view.created_regions.items.values()])
         least = LEAST / scale
         for category, rects in self._rects().items():
             painter.setBrush(theme.category(category))
@@ -181,7 +182,7 @@ class Minimap(QWidget):
     def _rects(self) -> dict[Category | None, list[QRectF]]:
         """Return the cards by color, so that each color is painted with one call."""
         rects: dict[Category | None, list[QRectF]] = {}
-        for item in self._view.nodes.values():
+        for item in self._view.created_nodes.values():
             rects.setdefault(item.content.category, []).append(item.card_rect)
         return rects
 
@@ -364,6 +365,8 @@ class FitToView:
         self._size = QSize()
         self._drag: QRect | None = None  # around the mouse while it drags, in coordinates of the view
         self._fit_again = self.fit_all
+        self._is_provisional = False
+        view.nodes_created.connect(self._fit_when_complete)
         minimap.redrawn.connect(self._place_minimap)
 
     def place_overlays(self, size: QSize) -> None:
@@ -408,17 +411,26 @@ class FitToView:
 
     def fit_all(self) -> None:
         """Fit the whole document; the minimap is hidden then."""
-        self._fit(self._view.content_rect, has_map=False)
-        self._fitted, self._fit_again = self._counter, self.fit_all
+        self._fit(self._view.expected_rect, has_map=False)
+        self._note_fit(self.fit_all)
 
     def fit_initial_view(self) -> None:
         """Fit the whole document, or its start if it would be illegible."""
-        rect = self._view.content_rect
+        rect = self._view.expected_rect
         if not rect.isEmpty() and self._frame(rect, has_map=False).factor < MIN_INITIAL_ZOOM * style().scale:
             self._fit_start(rect)
         else:
             self.fit_all()
-        self._fitted, self._fit_again = self._counter, self.fit_initial_view
+        self._note_fit(self.fit_initial_view)
+
+    def _note_fit(self, again: Callable[[], None]) -> None:
+        self._fitted, self._fit_again = self._counter, again
+        self._is_provisional = not self._view.is_complete
+
+    def _fit_when_complete(self) -> None:
+        """Repeat a fit to estimated sizes once all cards are created."""
+        if self._is_provisional and self._view.is_complete and self.is_fitted:
+            self.fit_again()
 
     @property
     def is_fitted(self) -> bool:
@@ -432,7 +444,7 @@ class FitToView:
     @property
     def _counter(self) -> tuple[float, float, float] | None:
         """Zoom and upper left corner of the view; None for an empty document."""
-        if not self._view.nodes:
+        if not self._view.workflow.nodes:
             return None
         corner = self._viewer.mapToScene(0, 0)
         return (self._viewer.transform().m11(), corner.x(), corner.y())
@@ -477,8 +489,9 @@ class FitToView:
         return fit_frame(rect, self._viewport, self._overlay_rects(has_map=has_map), style().scale)
 
     def _fit_start(self, rect: QRectF) -> None:
-        centers = (card.card_rect.center() for card in self._view.nodes.values())
-        start = min(centers, key=lambda center: center.x(), default=rect.center())
+        middle = (rect.center().x(), rect.center().y())
+        x, y = min(self._view.document_positions.values(), default=middle)
+        start = QPointF(x, y + LOWEST_CARD / 2)
         overlays = self._overlay_rects(has_map=self._minimap.has_room)
         factor = MIN_INITIAL_ZOOM * style().scale
         self._viewer.show_frame(*start_frame(rect, start, self._viewport, overlays, factor))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QPlainTextEdit, QWidget
 
 from app.engine_thread import EngineThread
+from app.garbage_collector import GarbageCollector
 from app.settings.preferences import Preferences, apply_appearance
 from app.theme.style import Style, style
 from app.window.document_page import DocumentPage
@@ -34,6 +36,8 @@ class Contender:
         self._workbench = Workbench(self._engine, self._preferences, data_folder=folder / "unsaved")
         self._workbench.window.resize(1440, 900)
         self._workbench.show()
+        gc.freeze()
+        GarbageCollector(self._workbench)
         self._documents = self._workbench.documents
         self._document = self._documents.new()
         settle()
@@ -168,4 +172,6 @@ class Contender:
         document = self._documents.open_template(file)
         if document is None:
             raise RuntimeError(f"{file.name} could not be opened.")
+        while not document.canvas.view.is_complete:
+            QApplication.processEvents()
         return document
