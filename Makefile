@@ -84,7 +84,7 @@ bundle: $(DEV)
 	$(UV) pip install --quiet --python $(BUNDLER) --require-hashes --no-deps --no-build-isolation -r requirements.lock
 	$(UV) pip install --quiet --python $(BUNDLER) --constraint requirements-dev.lock pyinstaller
 	$(UV) pip install --quiet --python $(BUNDLER) --no-deps --no-build-isolation .
-	$(BUNDLER) packaging/bundle.py $(or $(DIST),dist) $(if $(filter deb,$(MAKECMDGOALS)),--deb)
+	$(BUNDLER) packaging/bundle.py $(or $(DIST),dist) $(if $(filter deb,$(MAKECMDGOALS)),--package)
 
 deb: bundle
 

@@ -1,7 +1,8 @@
-"""`python packaging/bundle.py FOLDER [--deb]`: build the program with its own Python, for machines without one.
+"""`python packaging/bundle.py FOLDER [--package]`: build the program with its own Python, for machines without one.
 
-Writes an archive for this system into the folder; with `--deb` also a package for Debian and its relatives, with a menu
-entry and the file type. Needs PyInstaller, and the program installed in the environment of this Python.
+Writes an archive for this system into the folder. With `--package`, also what installs it with a menu entry and the
+file type: a package for Debian and its relatives, or an installer for Windows, by Inno Setup. On macOS, the application
+in the archive declares the file type. Needs PyInstaller, and the program installed in the environment of this Python.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ LIBRARIES = (
 """Debian packages of the libraries that Qt and the model runtime take from the system."""
 
 
-def main(target: Path, *, with_deb: bool) -> None:
+def main(target: Path, *, with_package: bool) -> None:
     """Build into a folder, and print what was built."""
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary:
@@ -53,8 +54,11 @@ def main(target: Path, *, with_deb: bool) -> None:
         program = build(work)
         name = f"loopwright-{version()}-{platform.system().lower()}-{platform.machine().lower()}"
         built = [pack(program, target / name)]
-        if with_deb:
+        if with_package and sys.platform == "linux":
             built.append(build_deb(program, work, target))
+        if with_package and sys.platform == "win32":
+            subprocess.run(installer_command(program, target, name), check=True)
+            built.append(target / f"{name}.exe")
     for file in built:
         print(f"{file}  {file.stat().st_size / 1e6:.0f} MB")
 
@@ -66,7 +70,7 @@ def version() -> str:
 
 
 def draw_icons(folder: Path) -> None:
-    """Draw the program's icon as PNG, and as ICO for Windows."""
+    """Draw the program's icon as PNG, as ICO for Windows, and as ICNS for macOS."""
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     from PySide6.QtGui import QGuiApplication
 
@@ -74,7 +78,7 @@ def draw_icons(folder: Path) -> None:
 
     application = QGuiApplication([])
     pixmap = program_icon().pixmap(256, 256)
-    for suffix in ("png", "ico"):
+    for suffix in ("png", "ico", "icns"):
         assert pixmap.save(str(folder / f"loopwright.{suffix}")), suffix
     del application
 
@@ -85,7 +89,7 @@ def build(work: Path) -> Path:
     places = ["--distpath", str(work / "dist"), "--workpath", str(work / "build")]
     environment = {
         **os.environ,
-        "LOOPWRIGHT_ICON": str(work / "loopwright.ico"),
+        "LOOPWRIGHT_ICON": str(work / f"loopwright.{'icns' if sys.platform == 'darwin' else 'ico'}"),
         "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # importing litellm would fetch a price list
     }
     subprocess.run([*command, *places, str(HERE / "loopwright.spec")], check=True, env=environment)
@@ -95,7 +99,11 @@ def build(work: Path) -> Path:
 
 def pack(program: Path, name: Path) -> Path:
     """Pack the folder of the program; return the archive."""
-    if sys.platform != "linux":
+    if sys.platform == "darwin":  # Python's module would follow the links in the application
+        archive = name.with_name(f"{name.name}.zip")
+        subprocess.run(["ditto", "-c", "-k", "--keepParent", str(program), str(archive)], check=True)
+        return archive
+    if sys.platform == "win32":
         return Path(shutil.make_archive(str(name), "zip", program.parent, program.name))
     archive = name.with_name(f"{name.name}.tar.xz")
     command = ["tar", "--create", "--xz", "--file", str(archive), "--directory", str(program.parent), program.name]
@@ -103,6 +111,20 @@ def pack(program: Path, name: Path) -> Path:
         command, check=True, env={**os.environ, "XZ_OPT": "-4 --threads=0"}
     )  # Python's module has one thread
     return archive
+
+
+def installer_command(program: Path, target: Path, name: str) -> list[str]:
+    """Return the command that builds the installer for Windows, `NAME.exe` in the target folder."""
+    usual = Path(os.environ.get("ProgramFiles(x86)", ""), "Inno Setup 6", "ISCC.exe")  # noqa: SIM112 - its name on Windows
+    values = {
+        "Version": version(),
+        "Program": program.resolve(),
+        "License": ROOT / "LICENSE",
+        "Target": target.resolve(),
+        "Name": name,
+    }
+    defined = [f"/D{key}={value}" for key, value in values.items()]
+    return [shutil.which("iscc") or str(usual), "/Qp", *defined, str(HERE / "windows" / "loopwright.iss")]
 
 
 def build_deb(program: Path, work: Path, target: Path) -> Path:
@@ -135,4 +157,4 @@ def build_deb(program: Path, work: Path, target: Path) -> Path:
 
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
-    main(Path(sys.argv[1]), with_deb="--deb" in sys.argv[2:])
+    main(Path(sys.argv[1]), with_package="--package" in sys.argv[2:])

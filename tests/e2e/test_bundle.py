@@ -6,15 +6,19 @@ import configparser
 import faulthandler
 import importlib.util
 import json
+import plistlib
+import re
 import shlex
 import shutil
 import subprocess
 import sys
 import tarfile
 from pathlib import Path
+from types import ModuleType
 from xml.etree import ElementTree
 
 import pytest
+import yaml
 
 import engine
 from app.entry import WindowArguments, window_arguments
@@ -67,19 +71,82 @@ def test_desktops_open_files_with_each_suffix_in_the_program() -> None:
     assert window_arguments(arguments) == WindowArguments([], is_separate=True)
 
 
+def bundle_module() -> ModuleType:
+    """The program that builds bundles."""
+    found = importlib.util.spec_from_file_location("bundle", ROOT / "packaging" / "bundle.py")
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+def mime_type() -> str | None:
+    return ElementTree.parse(ROOT / "packaging/linux/loopwright.xml").getroot()[0].get("type")
+
+
+def test_windows_opens_files_with_the_single_suffix_in_the_installed_program(tmp_path: Path) -> None:
+    script = (ROOT / "packaging/windows/loopwright.iss").read_text(encoding="utf-8")
+    entry = re.compile(
+        r'Root: HKA; Subkey: "Software\\Classes\\(.+?)";.* ValueName: "(.*?)"; ValueData: "(.*)"; Flags:'
+    )
+    lines = [line for line in script.splitlines() if line.startswith("Root:")]
+    values = {(found[1], found[2]): found[3].replace('""', '"') for found in map(entry.match, lines) if found}
+    assert len(values) == len(lines)
+
+    suffix = FILE_SUFFIXES[1]
+    kind = values[suffix, ""]
+    assert values[f"{suffix}\\OpenWithProgids", kind] == ""
+    assert values[suffix, "Content Type"] == mime_type()
+    command, *arguments = shlex.split(values[f"{kind}\\shell\\open\\command", ""], posix=False)
+    assert command == '"{app}\\loopwright-window.exe"'
+    assert arguments[-1] == '"%1"'
+    assert window_arguments([*arguments[:-1], "a.loopwright"]) == WindowArguments(["a.loopwright"])
+    assert 'name="loopwright-window", console=False' in (ROOT / "packaging/loopwright.spec").read_text("utf-8")
+    assert "ChangesAssociations=yes" in script  # so that Windows notices at once
+
+    *options, file = bundle_module().installer_command(tmp_path / "loopwright", tmp_path, "name")[2:]
+    assert Path(file) == ROOT / "packaging/windows/loopwright.iss"
+    assert {option[2:].partition("=")[0] for option in options} == set(re.findall(r"\{#(\w+)\}", script))
+
+
+def test_macos_opens_files_with_the_single_suffix_in_the_application() -> None:
+    described = plistlib.loads((ROOT / "packaging/macos/Info.plist").read_bytes())
+    (kind,) = described["UTExportedTypeDeclarations"]
+    tags = kind["UTTypeTagSpecification"]
+    assert tags == {"public.filename-extension": [FILE_SUFFIXES[1][1:]], "public.mime-type": [mime_type()]}
+    (document,) = described["CFBundleDocumentTypes"]
+    assert document["LSItemContentTypes"] == [kind["UTTypeIdentifier"]]
+    assert (document["CFBundleTypeRole"], document["LSHandlerRank"]) == ("Editor", "Owner")
+    assert described["LSBackgroundOnly"] is False  # or it would have no window, as the program of the command line
+
+
+def test_continuous_integration_builds_what_is_installed_on_each_system() -> None:
+    jobs = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text("utf-8"))["jobs"]
+    systems = {system.partition("-")[0] for system in jobs["bundle"]["strategy"]["matrix"]["os"]}
+    commands = [step.get("run", "") for step in jobs["bundle"]["steps"]]
+    assert systems == {"ubuntu", "macos", "windows"}
+    assert "python packaging/bundle.py dist --package" in commands
+    assert any("innosetup" in command for command in commands)
+
+
+def test_icon_is_drawn_in_the_format_of_each_system(tmp_path: Path) -> None:
+    bundle = f"runpy.run_path({str(ROOT / 'packaging/bundle.py')!r})"
+    program = f"import pathlib, runpy; {bundle}['draw_icons'](pathlib.Path({str(tmp_path)!r}))"
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
+    magic = {"png": b"\x89PNG", "ico": b"\0\0\1\0", "icns": b"icns"}
+    drawn = {file.suffix[1:]: file.read_bytes()[:4] for file in tmp_path.iterdir()}
+    assert drawn == magic
+
+
 @pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="Packages of Debian, by its dpkg")
 def test_the_debian_package_has_the_program_a_command_a_menu_entry_and_the_file_type(tmp_path: Path) -> None:
     program, icon = tmp_path / "dist" / "loopwright", tmp_path / "loopwright.png"
     program.mkdir(parents=True)
     (program / "loopwright").write_text("#!/bin/sh\n")
     icon.write_bytes(b"icon")
-    bundle = importlib.util.spec_from_file_location("bundle", ROOT / "packaging" / "bundle.py")
-    assert bundle is not None
-    assert bundle.loader is not None
-    module = importlib.util.module_from_spec(bundle)
-    bundle.loader.exec_module(module)
 
-    package = module.build_deb(program, tmp_path, tmp_path)
+    package = bundle_module().build_deb(program, tmp_path, tmp_path)
 
     command = ["dpkg-deb", "--contents", str(package)]
     listing = subprocess.run(command, capture_output=True, text=True, check=True).stdout
