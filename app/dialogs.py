@@ -199,7 +199,7 @@ def confirm_overwrite(parent: QWidget, chosen: Path, path: Path, write: Callable
     box = ask_question(
         parent,
         f"“{path.name}” already exists. Replace it?",
-        "Its present content will be lost.",
+        "Its current content will be lost.",
         [("Replace", _Role.DestructiveRole, write), ("Cancel", _Role.RejectRole, lambda: None)],
     )
     default_to_cancel(box)

@@ -439,7 +439,7 @@ class Workbench(QObject):
             self.runs.toggle_pause(document)
 
     def _run_part(self, action: str, document: DocumentPage) -> None:
-        from engine.plan.part import Extent
+        from engine.plan.partial_run import Extent
 
         self.partial_runs.run(document, Extent(action.removeprefix("run_")))
 

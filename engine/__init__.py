@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from engine.nodes.context import Answer
     from engine.plan.compiler import compile_workflow as compile  # noqa: A004 - the public name
     from engine.plan.execution_plan import Plan
-    from engine.plan.part import Extent, Part
+    from engine.plan.partial_run import Extent, Part
     from engine.plan.validation import validate
     from engine.run_state.result import LoopResult, RunError, RunResult
     from engine.runner.declared_inputs import InputError
@@ -58,7 +58,7 @@ _HOMES = {
     "engine.nodes.context": ("Answer",),
     "engine.plan.compiler": ("compile",),
     "engine.plan.execution_plan": ("Plan",),
-    "engine.plan.part": ("Extent", "Part"),
+    "engine.plan.partial_run": ("Extent", "Part"),
     "engine.plan.validation": ("validate",),
     "engine.runner.options": ("RunOptions",),
     "engine.runner.declared_inputs": ("InputError",),

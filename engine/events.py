@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, TypeAlias
 
 from engine.errors import EngineError
-from engine.models.protocol import Request, Usage
+from engine.models.protocol import ModelCall, Request, Usage
 from engine.nodes.context import QuestionKind
-from engine.nodes.spec import ModelCall, Outputs
+from engine.nodes.spec import Outputs
 from engine.text_sanitizing import shown
 from engine.values import Value, immutable
 
@@ -70,7 +70,7 @@ class RunStarted(Event):
         edits: Values that a person set, by place: an iteration's input or a node's output.
         strategies: The turn strategies of its agents, each once.
         state_order: Of a fork, the order in which its parent set and read the named state.
-        extent: Of a run of a part of the workflow, how much runs (`engine.plan.part.Extent`); else empty.
+        extent: Of a run of a part of the workflow, how much runs (`engine.plan.partial_run.Extent`); else empty.
         target: The node of that part.
     """
 

@@ -61,6 +61,11 @@ def format_duration(duration_s: float) -> str:
     return f"{sign}{hours} h {minutes:02d} min"
 
 
+def format_timeout(timeout_s: float) -> str:
+    """Format a timeout as it was set: `30 s`, `0.5 s`."""
+    return f"{timeout_s:g} s"
+
+
 def format_count(count: float, noun: str = "", plural: str = "", *, exact: bool = True) -> str:
     """Format a count: `1,234`, `1 row`, `2 rows`, `2 entries`, `~1,234 tokens`.
 

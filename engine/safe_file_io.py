@@ -18,6 +18,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from engine.formatting import format_count
+
 if sys.platform == "win32":
     import msvcrt
 
@@ -81,7 +83,7 @@ def read_ordinary_file(path: Path, max_bytes: int) -> bytes:
             raise ValueError("it is not an ordinary file")
         content = file.read(max_bytes + 1)
     if len(content) > max_bytes:
-        raise ValueError(f"it has more than {max_bytes // 1_000_000:,} MB")
+        raise ValueError(f"it has more than {format_count(max_bytes // 1_000_000)} MB")
     return content
 
 
@@ -120,7 +122,7 @@ def decode_text(content: bytes, *, errors: str = "strict", keep_line_ends: bool 
     except UnicodeDecodeError as error:
         name = encoding.upper().removesuffix("-LE").removesuffix("-BE")
         at = len(mark) + error.start + 1
-        raise NotTextError(f"it is not {name} text: byte {at:,} does not fit") from error
+        raise NotTextError(f"it is not {name} text: byte {format_count(at)} does not fit") from error
     return text if keep_line_ends else normalize_line_ends(text)
 
 

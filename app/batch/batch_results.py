@@ -146,7 +146,7 @@ class BatchResultsModel(QAbstractTableModel):
             self._result_texts[row] = one_line(result.error, _SHOWN) if result.error else _line(result.outputs)
         return (
             self._result_texts[row],
-            "" if result.score is None else f"{result.score:.4g}",
+            "" if result.score is None else format_score(result.score),
             str(result.iterations or ""),
             format_exit_reason(result.exit_reason),
             format_money(result.cost_usd),

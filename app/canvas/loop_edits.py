@@ -143,7 +143,7 @@ def unwrap(document: Document, node_id: str) -> Batch:
     structure, workflow = document.structure, document.workflow
     body = structure.bodies.get(structure.loop_of.get(node_id, node_id))
     if body is None:
-        raise OperationError("This is no complete loop.", "Select a loop with its exit.")
+        raise OperationError("This is not a complete loop.", "Select a loop with its exit.")
     into_loop, into_exit = document.edges_into(body.loop), document.edges_into(body.exit)
     first = [edge for edge in document.edges_from(body.loop) if edge.source[1] in body.kind.body_ports]
     results = [edge for edge in into_exit if edge.target[1] != "feedback"]

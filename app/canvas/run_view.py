@@ -188,7 +188,7 @@ class RunDecorations:
         """Return the best iteration of a loop, the last tool call of an agent, or the end of the stream."""
         best = best_so_far(self._run.loop(node.id, self._chosen)) if node.type in PAIR_BY_START else None
         if best is not None:
-            return f"best so far: iteration {best.index + 1}, score {best.score:g}"
+            return f"best so far: iteration {best.index + 1}, score {format_score(best.score)}"
         if node.type == SUBFLOW:
             return self._running_in_subflow(f"{self._run.path_of(node.id, self._chosen)}.")
         if execution.tool_calls and not execution.text:

@@ -19,7 +19,7 @@ from app.worker import Worker
 from engine.document.problems import DocumentError
 from engine.errors import EngineError
 from engine.plan.dependencies import everything_in
-from engine.plan.part import Extent, Part
+from engine.plan.partial_run import Extent, Part
 from engine.runner.declared_inputs import declared_inputs
 from engine.store.partial_runs import (
     MissingValuesError,

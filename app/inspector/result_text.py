@@ -10,8 +10,7 @@ from typing import Any, Final
 
 from engine.events import LoopIterationCompleted
 from engine.formatting import format_count, format_duration, format_json, format_money, format_percent, format_score
-from engine.models.protocol import ToolCall, Usage
-from engine.nodes.spec import ModelCall
+from engine.models.protocol import ModelCall, ToolCall, Usage
 from engine.run_state.state import NodeExecution, NodeState
 from engine.text_sanitizing import one_line
 from engine.values import Value, compact_json, value_of_json

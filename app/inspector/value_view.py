@@ -13,10 +13,9 @@ from PySide6.QtWidgets import QDialog, QLineEdit, QPlainTextEdit, QTextBrowser, 
 from app.inspector.editor import describe_widget
 from app.inspector.json_tree import JsonTree
 from app.inspector.markdown_view import MarkdownView, has_markdown
-from app.inspector.reading_mode import reading_mode
 from app.inspector.result_text import json_container, value_text
 from app.inspector.text_widgets import LongTextView, from_utf16_units, to_utf16_units
-from app.theme.style import ThemedIcon, style
+from app.theme.style import ThemedIcon, reading_mode, style
 from app.theme.widgets import STRETCH, PlainLabel, hbox, resize_on_screen, vbox
 from engine.formatting import format_count
 from engine.values import Value

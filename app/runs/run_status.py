@@ -87,7 +87,7 @@ def _state(view_model: RunViewModel, workflow: Workflow) -> str:
     if view_model.status == "failed":
         return "Failed"
     if view_model.is_over:
-        return {"completed": "Done", "cancelled": "Stopped"}.get(view_model.status, "Not at its end")
+        return {"completed": "Done", "cancelled": "Stopped"}.get(view_model.status, "Not finished")
     word = "Paused" if view_model.status == "paused" else "Running"
     running = (path for path, node in view_model.state.open.items() if node.state is NodeState.RUNNING)
     inner = [path for path in running if path not in view_model.loops]

@@ -18,7 +18,7 @@ from engine.run_state.state import LoopExecution, NodeExecution, NodeState, RunS
 
 if TYPE_CHECKING:
     from engine.events import AnyEvent, NodeWaiting
-    from engine.plan.part import Part
+    from engine.plan.partial_run import Part
     from engine.plan.structure import Structure
     from engine.values import Value
 

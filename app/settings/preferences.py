@@ -15,8 +15,7 @@ from pydantic import Field, ValidationError
 from pydantic_core import PydanticSerializationError
 from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer, Signal
 
-from app.inspector.reading_mode import reading_mode
-from app.theme.style import style
+from app.theme.style import reading_mode, style
 from engine.errors import EngineError, Fix
 from engine.exits import set_shown_cap
 from engine.settings import (

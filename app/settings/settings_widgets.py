@@ -19,7 +19,7 @@ from app.settings.preferences import FIXED_NOTE, Preferences
 from app.theme.style import ThemedIcon, set_style_properties
 from app.theme.widgets import STRETCH, PlainLabel, hbox, vbox
 from engine.errors import EngineError
-from engine.formatting import format_duration
+from engine.formatting import format_duration, format_timeout
 from engine.models.catalog import Models
 from engine.models.protocol import Message, Request
 
@@ -147,7 +147,7 @@ async def run_model_test(models: Models, name: str, address: str | None = None) 
         async with asyncio.timeout(TIMEOUT_S):
             reply = await models.get(name, address).complete(_REQUEST)
     except TimeoutError:
-        raise EngineError(f"{name} did not reply within {TIMEOUT_S:.0f} s.", "Try again later.") from None
+        raise EngineError(f"{name} did not reply within {format_timeout(TIMEOUT_S)}.", "Try again later.") from None
     except EngineError as error:
         raise EngineError(models.keys.redact(error.message), models.keys.redact(error.remedy)) from None
     text = " ".join(models.keys.redact(reply.text[: 10 * SHOWN_CHARACTERS]).split())

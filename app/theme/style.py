@@ -1,4 +1,4 @@
-"""Apply a theme to the running program: palette, style sheet, fonts and icons; elide texts to the available width.
+"""Apply a theme to the running program: palette, style sheet, fonts and icons; elide texts; how values are shown.
 
 Widgets ask `Style` for the current theme and follow its signal `changed`; they store no colors.
 
@@ -8,7 +8,7 @@ Icons are characters of the font Material Design Icons 6, in `resources/icons` w
 from __future__ import annotations
 
 import json
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -335,3 +335,32 @@ def elide_two_lines(metrics: QFontMetricsF, text: str, width: float) -> list[str
     if not first:
         return [elide(metrics, text, width)]
     return [" ".join(first)] + ([elide(metrics, " ".join(words), width)] if words else [])
+
+
+class ReadingMode(QObject):
+    """Whether values are shown formatted or as plain text: one choice for all views, changed in any of them.
+
+    Attributes:
+        is_formatted: Whether Markdown is rendered and JSON is shown as a tree.
+
+    Signals:
+        changed: Another choice was made.
+    """
+
+    changed = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_formatted = True
+
+    def choose(self, *, is_formatted: bool) -> None:
+        """Change the choice."""
+        if is_formatted != self.is_formatted:
+            self.is_formatted = is_formatted
+            self.changed.emit()
+
+
+@cache
+def reading_mode() -> ReadingMode:
+    """Return the choice of this program."""
+    return ReadingMode()

@@ -205,18 +205,18 @@ class Autosave(QObject):
 
     Signals:
         failed: The autosave failed; the text says why. Emitted once until it works again.
-        kept: The document was autosaved.
+        autosaved: The document was autosaved.
     """
 
     failed = Signal(str)
-    kept = Signal()
+    autosaved = Signal()
 
     def __init__(self, session: Session, folder: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._session = session
         self._writer = _Writer(folder)
         self._worker = Worker(self)
-        self._kept: Workflow | None = None
+        self._autosaved: Workflow | None = None
         self._settled = 0
         self._has_failed = False
         self._avoided: Path | None = None
@@ -252,7 +252,7 @@ class Autosave(QObject):
     def settle(self) -> None:
         """Delete the autosave, also one that is just being written: the document was saved or discarded."""
         self._timer.stop()
-        self._kept = None
+        self._autosaved = None
         self._settled += 1
         self._worker.ask(self._writer.clear)
 
@@ -275,7 +275,7 @@ class Autosave(QObject):
 
     def _keep(self) -> None:
         workflow = self._session.pending_edit.added_to(self._session.workflow)
-        if not self._has_work or workflow is self._kept:
+        if not self._has_work or workflow is self._autosaved:
             return
         if self._worker.is_busy:
             self._timer.start()
@@ -294,5 +294,5 @@ class Autosave(QObject):
             return
         self._has_failed = False
         if settled == self._settled:  # otherwise the autosave was deleted meanwhile
-            self._kept = workflow
-            self.kept.emit()
+            self._autosaved = workflow
+            self.autosaved.emit()

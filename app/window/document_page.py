@@ -130,7 +130,7 @@ class DocumentPage(QWidget):
         self.questions.node_chosen.connect(self.show_node)
         self.canvas.run_view.question_wanted.connect(self.questions.show_question_of)
         self.autosave.failed.connect(lambda text: self.bars.say("autosave", text, "warning"))
-        self.autosave.kept.connect(lambda: self.bars.drop("autosave"))
+        self.autosave.autosaved.connect(lambda: self.bars.drop("autosave"))
         session.saved.connect(self._note_saved)
         session.save_failed.connect(self._say_unsaved)
         session.saved_state_changed.connect(lambda: self.watch.hold(session.is_saving))
@@ -355,7 +355,7 @@ class DocumentPage(QWidget):
         """
         self._recovered = recovered.file
         self.autosave.avoid(recovered.file)
-        self.autosave.kept.connect(lambda: self.discard_recovered(only_used=True))
+        self.autosave.autosaved.connect(lambda: self.discard_recovered(only_used=True))
 
         def restore() -> None:
             self._uses_recovered = True

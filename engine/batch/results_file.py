@@ -147,7 +147,9 @@ class ResultsFile:
         if self._is_workbook:
             rows = list(records)
             if len(rows) >= MAX_ROWS:
-                raise TableError(f"{name}: A sheet can have at most {MAX_ROWS:,} rows.", "Use a CSV file instead.")
+                raise TableError(
+                    f"{name}: A sheet can have at most {format_count(MAX_ROWS, 'row')}.", "Use a CSV file instead."
+                )
             with self._reporting_errors():
                 content, truncated = write_workbook([self._columns, *map(self._cells, rows)], "Results")
         elif self._is_json:

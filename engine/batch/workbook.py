@@ -154,7 +154,7 @@ def _check_size(content: bytes, name: str) -> None:
         return
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         if sum(item.file_size for item in archive.infolist()) > _MAX_UNPACKED_BYTES:
-            raise TableError(f"{name}: The workbook is too large.", "Divide it, or save the table as CSV.")
+            raise TableError(f"{name}: The workbook is too large.", "Split it, or save the table as CSV.")
 
 
 def _errors_in(content: bytes, sheet: str, name: str) -> dict[tuple[int, int], str]:

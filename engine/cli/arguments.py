@@ -24,6 +24,7 @@ from engine.document.model import FILE_SUFFIX, Node, Workflow, stem_of
 from engine.document.problems import DocumentError, Severity
 from engine.document.subflows import refresh_subflows
 from engine.errors import EngineError
+from engine.formatting import format_count
 from engine.nodes.node_registry import builtin_registry
 from engine.nodes.spec import AnySpec
 from engine.runner.declared_inputs import MAX_FILE_BYTES, DeclaredInput, InputError, declared_inputs, value_of_text
@@ -62,7 +63,9 @@ def read_standard_input(max_bytes: int) -> bytes:
     except OSError as error:
         raise EngineError(f"Standard input cannot be read: {error.strerror}.", "Use a file.") from error
     if len(content) > max_bytes:
-        raise EngineError(f"Standard input has more than {max_bytes // 1_000_000:,} MB.", "Split it, or use a file.")
+        raise EngineError(
+            f"Standard input has more than {format_count(max_bytes // 1_000_000)} MB.", "Split it, or use a file."
+        )
     return content
 
 

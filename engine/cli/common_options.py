@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from engine import RunOptions
     from engine.document.model import Workflow
     from engine.models.catalog import Models
-    from engine.plan.part import Part
+    from engine.plan.partial_run import Part
     from engine.settings import InvalidSetting, LoadedSettings, UserSettings
     from engine.store.store_protocol import RunSummary, Store
 
@@ -159,7 +159,7 @@ def chosen_part(until: str | None, only: str | None, from_node: str | None) -> P
     Raises:
         EngineError: Several are given.
     """
-    from engine.plan.part import Extent, Part
+    from engine.plan.partial_run import Extent, Part
 
     given = ((Extent.UNTIL, until), (Extent.ONLY, only), (Extent.FROM, from_node))
     parts = [Part(extent, node) for extent, node in given if node is not None]

@@ -15,7 +15,7 @@ from engine.cli.exit_codes import ExitCode
 from engine.cli.output import out, write_json
 from engine.cli.remedies import remedy_with_command
 from engine.errors import EngineError
-from engine.formatting import format_count
+from engine.formatting import format_bytes, format_count
 
 PACKAGES: Final = (
     *("litellm", "networkx", "python-Levenshtein", "pydantic", "httpx", "keyring"),
@@ -134,7 +134,7 @@ def _files() -> Iterator[tuple[str, str]]:
 
 def _size(path: Path) -> str:
     try:
-        return "a folder" if path.is_dir() else f"{path.stat().st_size / 1e6:.1f} MB"
+        return "a folder" if path.is_dir() else format_bytes(path.stat().st_size)
     except FileNotFoundError:
         return "does not exist"
     except OSError as error:

@@ -32,7 +32,7 @@ from engine.text_sanitizing import shown
 if TYPE_CHECKING:
     from engine import Run, RunOptions
     from engine.document.model import Workflow
-    from engine.plan.part import Part
+    from engine.plan.partial_run import Part
     from engine.store.store_protocol import Store
     from engine.values import Value
 

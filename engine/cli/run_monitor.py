@@ -49,7 +49,7 @@ from engine.formatting import (
 )
 from engine.nodes.context import Answer
 from engine.nodes.spec import ITERATOR, PAIR_BY_START
-from engine.plan.part import part_of
+from engine.plan.partial_run import part_of
 from engine.plan.structure import analyse
 from engine.run_state.reducer import apply
 from engine.run_state.result import main_outputs, part_outputs
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 
     from engine import Run, RunOptions, RunResult
     from engine.models.catalog import Models
-    from engine.plan.part import Part
+    from engine.plan.partial_run import Part
 
 _PREVIEW_CHARACTERS: Final = 100
 _COMPARED_CHARACTERS: Final = 10_000

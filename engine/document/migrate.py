@@ -179,11 +179,11 @@ def _version(document: Mapping[str, Value], source: str) -> int:
             f"{source}: This is not a workflow: {said}.", f'Choose a workflow file, with the format "{FORMAT}".'
         )
     version = document.get("version")
-    remedy = f'Write the version of the file form, "version": {VERSION}.'
+    remedy = f'Add the version of the file format: "version": {VERSION}.'
     if "version" not in document:
-        raise DocumentError(f"{source}: The document does not say which version it is of.", remedy)
+        raise DocumentError(f"{source}: The document has no version.", remedy)
     if isinstance(version, bool) or not isinstance(version, int):
         raise DocumentError(f"{source}: The version is {kind_of(version)}, not a whole number.", remedy)
     if version < FIRST_VERSION:
-        raise DocumentError(f"{source}: There is no version {shown(version, 60)} of the file form.", remedy)
+        raise DocumentError(f"{source}: There is no version {shown(version, 60)} of the file format.", remedy)
     return version

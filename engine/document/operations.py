@@ -440,7 +440,7 @@ def _require_end(workflow: Workflow, end: str) -> None:
     node, _, port = end.partition(".")
     if not port:
         message = f'"{shown(end)}" is not a port.'
-        raise OperationError(message, 'Write the node and its port with a dot between, such as "draft.output".')
+        raise OperationError(message, 'Write the node and its port with a dot between them, such as "draft.output".')
     if node not in workflow.nodes_by_id:
         raise OperationError(f'There is no node "{shown(node)}" to connect.', "Add the node first.")
 
@@ -674,7 +674,7 @@ def _require_addable(node: Node, taken: Container[str]) -> None:
 def _require_free_id(node_id: str, taken: Container[str]) -> None:
     if not is_node_id(node_id):
         message = f'"{shown(node_id)}" is not a valid node id.'
-        raise OperationError(message, "Use lower-case letters, digits and underscores, starting with a letter.")
+        raise OperationError(message, "Use lowercase letters, digits and underscores, starting with a letter.")
     if node_id in taken:
         raise OperationError(f'There is already a node "{node_id}".', "Choose another id.")
 

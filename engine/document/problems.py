@@ -104,7 +104,7 @@ def faults(root: object, *, depth: int = 0) -> Iterator[Fault]:
 
 def _too_deep(path: JsonPath) -> Fault:
     message = f"Objects and lists are nested more than {MAX_DEPTH} levels deep."
-    return Fault("too-deep", path, message, "Make the value flatter.")
+    return Fault("too-deep", path, message, "Use fewer levels.")
 
 
 def has_usual_keys(value: dict[Any, object]) -> bool:
@@ -318,24 +318,24 @@ _EXPECTED_TYPES: Final = {
     "list_type": "a list",
     "dict_type": "an object",
     "model_type": "an object",
-    "string_pattern_mismatch": "small letters, digits and underscores with a letter first",
+    "string_pattern_mismatch": "lowercase letters, digits and underscores, starting with a letter",
 }
 """Expected type, by the kind of error."""
 
 _VIOLATIONS: Final = {
     "missing": ("is missing", "Add it."),
-    "extra_forbidden": ("is not known here", "Remove it."),
-    "string_unicode": ("holds half of a character (a lone surrogate)", "Remove that character."),
-    "int_parsing_size": ("is a number too long to be read", "Give an ordinary number."),
-    "greater_than": ("is {shown}, and must be more than {gt:g}", "Give more than {gt:g}."),
-    "greater_than_equal": ("is {shown}, and must be {ge:g} or more", "Give {ge:g} or more."),
-    "less_than": ("is {shown}, and must be less than {lt:g}", "Give less than {lt:g}."),
-    "less_than_equal": ("is {shown}, and must be {le:g} or less", "Give {le:g} or less."),
+    "extra_forbidden": ("is unknown", "Remove it."),
+    "string_unicode": ("contains half of a character (a lone surrogate)", "Remove that character."),
+    "int_parsing_size": ("is a number too long to be read", "Use a shorter number."),
+    "greater_than": ("is {shown}, and must be more than {gt:g}", "Use a number greater than {gt:g}."),
+    "greater_than_equal": ("is {shown}, and must be {ge:g} or more", "Use {ge:g} or more."),
+    "less_than": ("is {shown}, and must be less than {lt:g}", "Use a number less than {lt:g}."),
+    "less_than_equal": ("is {shown}, and must be {le:g} or less", "Use {le:g} or less."),
     "string_too_long": ("has more than {max_length} characters", "Shorten it."),
-    "reserved_parameter": ('holds "{name}", which is not an extra parameter', "Remove it: {instead}."),
+    "reserved_parameter": ('contains "{name}", which is not an extra parameter', "Remove it: {instead}."),
     "string_too_short": ("is empty or too short", "Fill it in."),
     "too_long": ("has more than {max_length} entries", "Remove some."),
-    "too_short": ("has fewer entries than the {min_length} that it needs", "Add what is missing."),
+    "too_short": ("has fewer than {min_length} entries", "Add what is missing."),
 }
 """Description and remedy of all other kinds of errors."""
 
@@ -359,13 +359,13 @@ def _title(model: type[BaseModel], path: list[str]) -> str:
 def _describe(kind: str, context: Mapping[str, Any], value: Any) -> tuple[str, str]:
     if kind in {"enum", "literal_error"}:
         choices = str(context.get("expected", "")).replace("'", "")
-        return f"is {_shown(value)}, not one of {choices}", f"Give one of {choices}."
+        return f"is {_shown(value)}, not one of {choices}", f"Choose one of {choices}."
     if kind in _VIOLATIONS:
         wrong, remedy = _VIOLATIONS[kind]
         facts = {**context, "shown": _shown(value)}
         return wrong.format(**facts), remedy.format(**facts)
     if kind in _EXPECTED_TYPES:
-        return f"is {_shown(value)}, not {_EXPECTED_TYPES[kind]}", f"Give {_EXPECTED_TYPES[kind]}."
+        return f"is {_shown(value)}, not {_EXPECTED_TYPES[kind]}", f"Use {_EXPECTED_TYPES[kind]}."
     return f"is {_shown(value)}, which does not fit", "Correct it."
 
 

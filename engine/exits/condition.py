@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict
 from engine.document.problems import FieldProblem
 from engine.errors import EngineError
 from engine.expr import Expression, ExpressionError, Scope, compile_expression
-from engine.formatting import format_percent
+from engine.formatting import format_count, format_percent
 from engine.text_sanitizing import quoted
 from engine.values import Value, immutable, to_text
 
@@ -371,7 +371,7 @@ def preview_value(value: Value) -> str:
     text = to_text(value)
     line = " ".join(text[: _PREVIEW_LENGTH * 4].split())
     if len(text) > _PREVIEW_LENGTH:
-        return f"“{line[:_PREVIEW_LENGTH]}…” ({len(text):,} characters)"
+        return f"“{line[:_PREVIEW_LENGTH]}…” ({format_count(len(text), 'character')})"
     return f"“{line}”" if isinstance(value, str) else line or "null"
 
 

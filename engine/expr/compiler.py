@@ -306,7 +306,7 @@ class Compiler:
         arguments = argument_trees(tree, 1)
         target = unwrap(arguments[0]) if len(arguments) == 1 else tree
         if target.data != "member_dot":
-            raise ExpressionError("`has` asks for a member.", "Write it as in has(input.title).", position)
+            raise ExpressionError("`has` needs a member.", "Write it as in has(input.title).", position)
         path: list[str] = []
         owner = target
         while owner.data == "member_dot":
@@ -331,7 +331,7 @@ class Compiler:
     def _comprehension(self, tree: Node, name: str, position: int | None) -> Suffix:
         if self._bound is not None:
             raise ExpressionError(
-                f"`{name}` stands inside another comprehension.", "Divide the work between two nodes.", position
+                f"`{name}` is inside another comprehension.", "Split the work between two nodes.", position
             )
         arguments = argument_trees(tree, 2)
         counts = (2, 3) if name == "map" else (2,)

@@ -27,6 +27,7 @@ from engine.expr.scope import (
     written_size,
 )
 from engine.expr.syntax import placeholder_end
+from engine.formatting import format_count
 from engine.values import TooDeepError, Value, to_text
 
 _CACHED_EXPRESSIONS = 512
@@ -86,7 +87,8 @@ class Expression:
             ) from None
         if size > MAX_RESULT:
             raise LimitError(
-                f"The result of the expression is larger than {MAX_RESULT:,} characters.", "Return a smaller value."
+                f"The result of the expression is larger than {format_count(MAX_RESULT, 'character')}.",
+                "Return a smaller value.",
             )
         return value
 
@@ -222,7 +224,7 @@ def compile_template(text: str) -> Template:
         if expressions > MAX_EXPRESSION_PLACEHOLDERS:
             raise TemplateError(
                 f"The template has more than {MAX_EXPRESSION_PLACEHOLDERS} placeholders with an expression.",
-                "Divide it between several nodes.",
+                "Split it between several nodes.",
                 position,
             )
         literal, position = _literal(text, end + len(_CLOSE))
@@ -292,7 +294,8 @@ def _written(value: Value, room: int, position: int) -> str:
 
 def _too_long() -> TemplateError:
     return TemplateError(
-        f"The filled-in template is longer than {MAX_TEMPLATE_BYTES:,} bytes.", "Put shorter values into it."
+        f"The filled-in template is longer than {format_count(MAX_TEMPLATE_BYTES, 'byte')}.",
+        "Put shorter values into it.",
     )
 
 

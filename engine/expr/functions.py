@@ -73,7 +73,7 @@ def add(frame: Frame, position: int | None, left: Value, right: Value) -> Value:
         frame.charge(len(left) + len(right), position)
         return left + right
     if isinstance(left, str) or isinstance(right, str):
-        raise refuse("add", position, left, right, remedy="Write string(…) around what is no text.")
+        raise refuse("add", position, left, right, remedy="Convert the other value with string(…).")
     return _add_numbers(frame, position, left, right)
 
 
@@ -197,7 +197,7 @@ def element(position: int | None, container: Value, index: Value) -> Value:
         if isinstance(container, Records) and place == place // 1 and 0 <= place < container.most:
             return container.blank
         raise ExpressionError(
-            f"The list has {len(container)} elements, and none at {place}.", "Count from 0.", position
+            f"The list has {len(container)} elements, but none at index {place}.", "Count from 0.", position
         )
     raise ExpressionError(f"Cannot take from {describe(container)} by {describe(index)}.", "", position)
 
@@ -263,7 +263,8 @@ def search(frame: Frame, position: int | None, text: str, pattern: str) -> bool:
     """
     if len(pattern) > _MAX_PATTERN_LENGTH:
         raise ExpressionError(
-            f"The pattern has {format_count(len(pattern), 'character')}; at most {_MAX_PATTERN_LENGTH:,} are allowed.",
+            f"The pattern has {format_count(len(pattern), 'character')}; "
+            f"at most {format_count(_MAX_PATTERN_LENGTH)} are allowed.",
             "",
             position,
         )
@@ -557,11 +558,12 @@ def _elements(frame: Frame, target: Value, body: Body) -> Iterator[Value]:
     """Iterate over the elements of a list or the names of an object, and bind the frame's variable to each."""
     if not isinstance(target, (list, dict)):
         raise ExpressionError(
-            f"`{body.name}` walks over a list or an object, but this is {describe(target)}.", "", body.position
+            f"`{body.name}` needs a list or an object, but this is {describe(target)}.", "", body.position
         )
     if len(target) > MAX_WALK:
         raise LimitError(
-            f"`{body.name}` would walk over {format_count(len(target), 'element')}; at most {MAX_WALK:,} are allowed.",
+            f"`{body.name}` is applied to {format_count(len(target), 'element')}; "
+            f"at most {format_count(MAX_WALK)} are allowed.",
             "Use an iterator node.",
             body.position,
         )

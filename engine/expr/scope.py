@@ -12,6 +12,7 @@ from types import NoneType
 from typing import Protocol
 
 from engine.errors import EngineError
+from engine.formatting import format_count
 from engine.values import Value
 
 
@@ -296,7 +297,7 @@ class Frame:
         if self._left < 0:
             raise LimitError(
                 "This is too much work for one expression.",
-                "Use fewer or shorter values, or divide the work between several nodes.",
+                "Use fewer or shorter values, or split the work between several nodes.",
                 position,
             )
 
@@ -308,7 +309,9 @@ class Frame:
         """
         if length > MAX_TEXT:
             raise LimitError(
-                f"This would make a text of more than {MAX_TEXT:,} characters.", "Build a shorter text.", position
+                f"This would make a text of more than {format_count(MAX_TEXT, 'character')}.",
+                "Build a shorter text.",
+                position,
             )
         self.charge(length // CHARACTERS_WRITTEN, position)
 

@@ -74,7 +74,7 @@ def scan(text: str) -> Scanned:
         if match.lastgroup == "comment":
             pieces.append(" " * (end - start))
         elif start == done and literals:
-            raise ExpressionError("Two quoted texts stand side by side.", "Join them with +.", start)
+            raise ExpressionError("Two quoted texts follow each other.", "Join them with +.", start)
         else:
             literals[start] = _unquote(match)
             pieces.append(f'"{"_" * (end - start - 2)}"')
@@ -159,7 +159,7 @@ def _unquote(match: re.Match[str]) -> str:
             return chr(int(escape[4], 8)) if escape[4] else _SIMPLE[escape[5]]
         except (KeyError, ValueError, OverflowError):
             raise ExpressionError(
-                f"`{escape[0]}` does not stand for a character.",
+                f"`{escape[0]}` is not an escape sequence.",
                 r"Write \\ for a backslash, or put r before the quotation mark.",
                 offset + escape.start(),
             ) from None
@@ -169,7 +169,7 @@ def _unquote(match: re.Match[str]) -> str:
 
 def _open_quote(match: re.Match[str]) -> ExpressionError:
     return ExpressionError(
-        f"The text that starts here with {match[0]} has no end.", f"Close it with {match[0]}.", match.start()
+        f"The text that starts here with {match[0]} is not closed.", f"Close it with {match[0]}.", match.start()
     )
 
 
@@ -201,8 +201,9 @@ def parse(text: str) -> tuple[Node, Scanned]:
     """
     if len(text) > MAX_EXPRESSION_LENGTH:
         raise ExpressionError(
-            f"The expression has {format_count(len(text), 'character')}; the maximum is {MAX_EXPRESSION_LENGTH:,}.",
-            "Divide the work between several nodes.",
+            f"The expression has {format_count(len(text), 'character')}; "
+            f"the maximum is {format_count(MAX_EXPRESSION_LENGTH)}.",
+            "Split the work between several nodes.",
         )
     if not text.strip():
         raise ExpressionError("The expression is empty.", "Write an expression, such as size(input) < 500.")
@@ -217,7 +218,9 @@ def parse(text: str) -> tuple[Node, Scanned]:
             token = cast("Token", error.token)
             if token.type == "$END":
                 raise ExpressionError(
-                    "The expression ends before it is complete.", "Finish it, or close what is open.", len(text)
+                    "The expression ends before it is complete.",
+                    "Complete it, or close its brackets and quotes.",
+                    len(text),
                 ) from None
             word = str(token)
             shown, position = ("a quoted text" if token.start_pos in scanned.literals else f"`{word}`"), token.start_pos

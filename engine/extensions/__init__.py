@@ -91,7 +91,7 @@ class Extensions(BaseModel):
     def _check_names(cls, servers: dict[str, McpServer]) -> dict[str, McpServer]:
         for name in servers:
             if not re.fullmatch(NAME_PATTERN, name):
-                sentence = f'A server cannot be called "{shown(name, 40)}": use small letters, digits, - and _.'
+                sentence = f'A server cannot be called "{shown(name, 40)}": use lowercase letters, digits, - and _.'
                 raise PydanticCustomError("refused", "{sentence}", {"sentence": sentence})
         return servers
 
@@ -122,7 +122,7 @@ def read_extensions(path: Path) -> Extensions:
     except FileNotFoundError:
         return Extensions()
     except (OSError, ValueError) as error:
-        raise ExtensionsError(f"{path} cannot be read: {_reason(error)}.", "Look at the file.") from error
+        raise ExtensionsError(f"{path} cannot be read: {_reason(error)}.", "Check the file.") from error
     try:
         return Extensions.model_validate_json(content)
     except ValidationError as error:
@@ -148,7 +148,7 @@ def write_extensions(path: Path, extensions: Extensions) -> None:
 
 
 def _not_written(path: Path, error: Exception) -> ExtensionsError:
-    return ExtensionsError(f"{path} cannot be written: {_reason(error)}.", "Look at the folder.")
+    return ExtensionsError(f"{path} cannot be written: {_reason(error)}.", "Check the folder.")
 
 
 def _reason(error: Exception) -> object:
@@ -196,8 +196,8 @@ def offer_server(name: str, server: McpServer, listing: Listing | None) -> None:
     if listing is None or listing.fingerprint != server.fingerprint:
         withdraw_server(name)
         raise ToolError(
-            f'What the MCP server "{name}" offers is not known yet.',
-            "Ask it for its tools.",
+            f'The tools of the MCP server "{name}" are not known yet.',
+            "List its tools.",
             fix=Fix.ASK_SERVER.of(name),
         )
     set_tools(_owner(name), served_tools(name, server, listing))

@@ -159,7 +159,7 @@ def _loaded(name: str) -> Plugin:
         reason = f"{type(error).__name__}: {words}" if words else type(error).__name__
         raise PluginError(f'The plugin "{name}" cannot be loaded ({reason}).', _REPORT_IT) from error
     if not isinstance(loaded, Plugin):
-        message = f'"{point.value}" is no plugin but a {type(loaded).__name__}.'
+        message = f'"{point.value}" is not a plugin but a {type(loaded).__name__}.'
         raise PluginError(message, "The entry point must name an engine.extensions.Plugin.")
     return loaded
 
@@ -168,15 +168,15 @@ def _faults(plugin: Plugin) -> Iterator[str]:
     for part, (kind, *_) in _PARTS.items():
         listed: object = getattr(plugin, part)
         if not isinstance(listed, tuple):
-            yield f'its "{part}" is no tuple but a {type(listed).__name__}'
+            yield f'its "{part}" is not a tuple but a {type(listed).__name__}'
             return
         for one in cast("tuple[object, ...]", listed):
             if not isinstance(one, kind):
-                yield f'its "{part}" holds a {type(one).__name__} that is no {kind.__name__}'
+                yield f'its "{part}" contains a {type(one).__name__} that is not a {kind.__name__}'
                 return
     for tool in plugin.tools:
         if tool.output_type not in list(PortType):
-            yield f'its tool "{shown(tool.name, 60)}" gives "{shown(tool.output_type, 60)}", which is no type of a port'
+            yield f'its tool "{shown(tool.name, 60)}" returns "{shown(tool.output_type, 60)}", not a port type'
     for family in plugin.models:
         if not can_be_prefix(family.prefix):
             yield f'no plugin can have models with the prefix "{shown(family.prefix, 60)}"'

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from engine.document.model import Workflow
 from engine.document.problems import DocumentError
+from engine.formatting import format_count
 from engine.importing.fields import MAIN_TOOL_PORT, as_list, as_number, as_object, as_text
 from engine.importing.reactflow_nodes import (
     NODE_CONVERTERS,
@@ -50,8 +51,12 @@ def convert_canvas(root: dict[str, Any], report: ImportReport, source: str, name
     """
     node_entries, edge_entries = as_list(root.get("nodes")), as_list(root.get("edges"))
     if len(node_entries) > MAX_NODES or len(edge_entries) > MAX_EDGES:
-        message = f"{source}: The canvas has {len(node_entries):,} nodes and {len(edge_entries):,} edges."
-        raise DocumentError(message, f"At most {MAX_NODES:,} and {MAX_EDGES:,} can be imported. Split the canvas.")
+        nodes, edges = format_count(len(node_entries), "node"), format_count(len(edge_entries), "edge")
+        message = f"{source}: The canvas has {nodes} and {edges}."
+        raise DocumentError(
+            message,
+            f"At most {format_count(MAX_NODES)} and {format_count(MAX_EDGES)} can be imported. Split the canvas.",
+        )
     draft = WorkflowDraft()
     nodes = _read_nodes(node_entries, edge_entries, report)
     ids = {node_id: _add_node(node, draft, source) for node_id, node in nodes.items()}

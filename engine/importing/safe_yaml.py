@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from engine.document.problems import DocumentError
+from engine.formatting import format_count
 from engine.text_sanitizing import shown
 from engine.values import Value
 
@@ -90,7 +91,7 @@ class _ValueBuilder:
     def _put(self, value: Value, size: int, anchor: str | None, *, counted: int) -> None:
         self._count += counted
         if self._count > MAX_YAML_VALUES:
-            raise self.error(f"it contains more than {MAX_YAML_VALUES:,} values")
+            raise self.error(f"it contains more than {format_count(MAX_YAML_VALUES, 'value')}")
         if anchor is not None:
             self._anchors[anchor] = (value, size)
         if not self._open:
@@ -166,7 +167,7 @@ def read_yaml(text: str, source: str) -> Value:
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     if len(text.encode(errors="surrogatepass")) > MAX_YAML_BYTES:
-        message = f"{source}: The YAML is larger than {MAX_YAML_BYTES // 1000} kB, the maximum."
+        message = f"{source}: The YAML is larger than {format_count(MAX_YAML_BYTES // 1000)} kB, the maximum."
         raise DocumentError(message, "Move long texts to separate files.")
     builder = _ValueBuilder(source)
     try:

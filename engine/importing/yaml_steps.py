@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from engine.document.model import Workflow
 from engine.document.problems import DocumentError
+from engine.formatting import format_count
 from engine.importing.fields import as_integer, as_list, as_object, as_text, map_model
 from engine.importing.report import FieldReader, ImportReport
 from engine.importing.workflow_draft import WorkflowDraft
@@ -58,8 +59,8 @@ def convert_steps(root: dict[str, Any], report: ImportReport, source: str, name:
     entries = as_list(root.get("steps"))
     count = len(entries) + sum(len(as_list(as_object(as_object(e).get("loop")).get("steps"))) for e in entries)
     if count > MAX_STEPS:
-        message = f"{source}: The workflow has {count:,} steps."
-        raise DocumentError(message, f"At most {MAX_STEPS:,} can be imported. Split the workflow.")
+        message = f"{source}: The workflow has {format_count(count, 'step')}."
+        raise DocumentError(message, f"At most {format_count(MAX_STEPS)} can be imported. Split the workflow.")
     draft = WorkflowDraft()
     agents = read_agents(root.get("agents"), report)
     nodes = StepNodeBuilder(draft, report, agents)

@@ -129,7 +129,7 @@ class Models:
             if self._recorded is None:
                 raise ModelError(
                     ModelErrorKind.UNAVAILABLE,
-                    f"The run {run[:200]!r} cannot be replayed: there is no history here.",
+                    f"The run {run[:200]!r} cannot be replayed: there is no history.",
                     "Give the models a history.",
                 )
             return self._recorded(run)

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, Literal, TypeVar
 
 from engine.errors import Fix
-from engine.formatting import format_bytes, format_duration
+from engine.formatting import format_bytes, format_count, format_duration
 from engine.models.gguf_files import parts_of
 from engine.models.protocol import ModelError, ModelErrorKind
 from engine.models.providers import Origin, origin_of
@@ -436,7 +436,7 @@ class _Download:
                         await _finish_in_thread(_append, file, full)
                     if done > remote.size:
                         raise self._refusal(
-                            f"{self._source.host} sends more than the {remote.size:,} bytes of the file."
+                            f"{self._source.host} sends more than the {format_count(remote.size, 'byte')} of the file."
                         )
                     self._most = max(self._most, done)
                     self._last = Progress(done, remote.size, stage="waiting")
@@ -658,7 +658,7 @@ def _refusal(status: int, code: str, source: Source) -> ModelError:
         return ModelError(ModelErrorKind.AUTHENTICATION, message, remedy, fix=add_key)
     if status in {401, 403}:
         # The hub does not tell a missing repository from a private one.
-        message = f"{host} has no {source.shown.partition(host)[2].lstrip('/')} that everybody may download."
+        message = f"{host} has no {source.shown.partition(host)[2].lstrip('/')} that is public."
         remedy = "Check the spelling, or add your access token if it is private."
         return ModelError(ModelErrorKind.AUTHENTICATION, message, remedy, fix=add_key)
     if status in {404, 410}:

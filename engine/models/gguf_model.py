@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, cast
 
 from engine.errors import Fix
+from engine.formatting import format_count
 from engine.models.embedded import (
     WORKER,
     EmbeddedModel,
@@ -119,8 +120,8 @@ class GgufModel(EmbeddedModel):
         if wanted.context_tokens and longest and wanted.context_tokens > longest:
             raise ModelError(
                 ModelErrorKind.CONTEXT_LENGTH,
-                f"The context length is set to {wanted.context_tokens:,} tokens, more than the {longest:,} that "
-                f"{self.title} supports.",
+                f"The context length is set to {format_count(wanted.context_tokens, 'token')}, "
+                f"more than the {format_count(longest)} that {self.title} supports.",
                 "Lower it, or choose another model.",
                 fix=Fix.CHANGE_SETTING.of("gguf_context_tokens"),
             )
@@ -174,7 +175,9 @@ class GgufModel(EmbeddedModel):
         error = super().runtime_error(failure.model_copy(update={"message": message}))
         longest = self._loaded.header.context_tokens if self._loaded is not None else None
         if error.kind is ModelErrorKind.CONTEXT_LENGTH and longest and longest > (failure.n_ctx or longest):
-            error.remedy = f"Raise the context length (the model supports {longest:,} tokens), or shorten the prompt."
+            error.remedy = (
+                f"Raise the context length (the model supports {format_count(longest)} tokens), or shorten the prompt."
+            )
             error.fix = Fix.CHANGE_SETTING.of("gguf_context_tokens")
         return error
 

@@ -200,7 +200,7 @@ def _checked(key: str, what: str, user: str) -> str:
     key = key.strip()
     if not key or not key.isascii() or not key.isprintable() or " " in key:
         message = f"{what} is empty or contains characters that no key has."
-        raise KeyStoreError(message, "Copy it again, complete.", fix=Fix.ADD_KEY.of(user))
+        raise KeyStoreError(message, "Copy the whole key again.", fix=Fix.ADD_KEY.of(user))
     return key
 
 

@@ -264,6 +264,40 @@ class Price:
         return usage.input_tokens * input_price + usage.output_tokens * output_price + self.usd_per_call
 
 
+@immutable
+class ModelChoice:
+    """The model that a node calls.
+
+    Attributes:
+        name: The model's full name; None for the workflow's default.
+        api_base: Address of its server; None for the provider's.
+        fallbacks: Models to use instead, in order, when it fails.
+    """
+
+    name: str | None = None
+    api_base: str | None = None
+    fallbacks: tuple[str, ...] = ()
+
+    @property
+    def chain(self) -> tuple[ModelChoice, ...]:
+        """The model and its fallbacks, in the order in which they are tried."""
+        if not self.fallbacks:
+            return (self,)
+        models = (ModelChoice(self.name, self.api_base), *(ModelChoice(name) for name in self.fallbacks))
+        return tuple(dict.fromkeys(models))
+
+
+@immutable
+class ModelCall:
+    """A finished model call, as the history stores it."""
+
+    model: str
+    request: Request
+    reply: Reply
+    cost_usd: float | None
+    duration_s: float
+
+
 class ModelErrorKind(StrEnum):
     """What went wrong with a model call, if that affects what to do next."""
 

@@ -112,7 +112,7 @@ def origin_of(address: str) -> Origin:
     """
     refusal = AddressError(
         f"{address[:200]!r} is not the address of a model server.",
-        "Write it like http://localhost:8080/v1, without a user name and without spaces.",
+        "Write it like http://localhost:8080/v1, without a user name or spaces.",
     )
     if not address.isascii() or not address.isprintable() or any(c in address for c in " \\@?#"):
         raise refusal

@@ -21,6 +21,7 @@ from http import HTTPStatus
 from typing import Any, Final, cast
 
 from engine.errors import Fix
+from engine.formatting import format_timeout
 from engine.models.keys import ADD_KEY, NO_KEY, Endpoint, Keys
 from engine.models.protocol import ModelError, ModelErrorKind
 from engine.values import TooDeepError, Value, compact_json
@@ -506,7 +507,7 @@ def model_error(
         "who_inside": title[0].lower() + title[1:] if title.startswith("The ") else title,
         "model": model,
         "detail": f": {detail}" if detail else "",
-        "wait": "" if retry_after is None else f" and asks to wait {retry_after:g} s",
+        "wait": "" if retry_after is None else f" and asks to wait {format_timeout(retry_after)}",
         "connection": "closed the connection before it responded" if reached else "could not be reached",
     }
     fix = Fix.ADD_KEY.of(endpoint.key_name) if remedy == ADD_KEY else _FIXES.get(kind, "")

@@ -79,7 +79,7 @@ def _description(tools: tuple[ToolDefinition, ...]) -> str:
     )
     return (
         'You may call tools. To call one, answer with one JSON object, {"tool": NAME, "arguments": {…}}, and with '
-        f"nothing else. You are told the result then. The tools:\n{listed}"
+        f"nothing else. You then receive the result. The tools:\n{listed}"
     )
 
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from engine.errors import EngineError, did_you_mean
-from engine.formatting import format_count
+from engine.formatting import format_count, format_timeout
 from engine.models.protocol import ToolCall, ToolDefinition
 from engine.nodes.context import APPROVE, REJECT, Answer, NodeContext, ToolOutcome
 from engine.nodes.model_calls import PromptFields, UnreadableReplyError, faults_by
@@ -124,7 +124,7 @@ _OWN: Final = {
         ),
     ),
     EXIT_LOOP: _OwnTool(
-        "End the loop", "Ends the loop around it; what stands then is the result.", EXIT_LOOP_DEFINITION
+        "End the loop", "Ends the loop around it with the latest value as the result.", EXIT_LOOP_DEFINITION
     ),
     SEND_NOTE: _OwnTool(
         "Send a note",
@@ -132,7 +132,7 @@ _OWN: Final = {
         ToolDefinition(
             SEND_NOTE,
             "Sends a note to another node of the workflow, which reads it with its next call.",
-            _text_parameters(to="The node's id, such as worker or loop[0].worker.", text="What it is to know."),
+            _text_parameters(to="The node's id, such as worker or loop[0].worker.", text="What the node should know."),
         ),
     ),
 }
@@ -254,7 +254,9 @@ class Toolbox:
             raise unknown_tool(call.name, names)
         arguments = call.arguments
         if isinstance(arguments, str):
-            raise ToolError(f"The arguments are no JSON object: “{shown(arguments, 100)}”.", "Call it again with one.")
+            raise ToolError(
+                f"The arguments are not a JSON object: “{shown(arguments, 100)}”.", "Call it again with one."
+            )
         if call.name == FINISH:
             return self._answer(arguments)
         if call.name in self._config.require_approval:
@@ -303,7 +305,7 @@ class Toolbox:
             async with asyncio.timeout(limit):
                 return await self._context.services.call_tool(name, arguments, self._context)
         except TimeoutError as error:
-            message = f"It took longer than {limit:g} s, and was stopped."
+            message = f"It took longer than {format_timeout(limit)}, and was stopped."
             raise ToolError(message, "Ask for less, or do without.") from error
         except EngineError:
             raise

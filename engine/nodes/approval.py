@@ -8,6 +8,7 @@ from typing import Final, Literal
 from pydantic import Field
 
 from engine.expr import Template, compile_template
+from engine.formatting import format_timeout
 from engine.nodes.context import APPROVE, REJECT, Answer, NodeContext
 from engine.nodes.spec import (
     Category,
@@ -82,7 +83,7 @@ async def _answer(context: NodeContext[ApprovalConfig], message: str, value: Val
     except TimeoutError as error:
         if within_s is None:
             raise
-        unanswered = f"Nobody answered within {within_s:g} s."
+        unanswered = f"Nobody answered within {format_timeout(within_s)}."
         if otherwise == "fail":
             raise NodeError(unanswered, "Resume the run to be asked again, or allow more time.") from error
         context.warn(f"{unanswered} It counts as {otherwise}.")

@@ -7,19 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol
+from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
 from engine.expr import Scope
 from engine.formatting import format_count
-from engine.models.protocol import Finish, Message, ModelError, ModelErrorKind, Reply, Request, ToolDefinition, Usage
-from engine.nodes.spec import ConfigT, ModelCall, ModelChoice
+from engine.models.protocol import (
+    Finish,
+    Message,
+    ModelCall,
+    ModelChoice,
+    ModelError,
+    ModelErrorKind,
+    Reply,
+    Request,
+    ToolDefinition,
+    Usage,
+)
 from engine.safe_file_io import normalize_line_ends
 from engine.text_sanitizing import one_line
 from engine.values import Value, immutable, to_text
 
-if TYPE_CHECKING:
-    from engine.nodes.spec import ModelCall
-
+SettingsT = TypeVar("SettingsT")
 
 QuestionKind = Literal["approval", "question"]
 """Whether a person is to approve a value or to answer a question."""
@@ -119,9 +127,9 @@ def with_note(prompt: str, iteration: int, total: int, previous: str) -> str:
     if iteration == 1:
         note = place
     elif len(previous) >= 40 and previous in prompt:
-        note = f"{place} What the iteration before gave stands above; improve on it."
+        note = f"{place} The result of the previous iteration is above; improve on it."
     else:
-        note = f"{place} The iteration before gave:\n{previous}\n\nImprove on it."
+        note = f"{place} The result of the previous iteration:\n{previous}\n\nImprove on it."
     return f"{prompt}\n\n{note}" if prompt else note
 
 
@@ -161,7 +169,7 @@ def _no_notes() -> list[_ReceivedNote]:
 
 
 @dataclass(slots=True)
-class NodeContext(Generic[ConfigT]):
+class NodeContext(Generic[SettingsT]):
     """The context of an execution of a node.
 
     Attributes:
@@ -189,7 +197,7 @@ class NodeContext(Generic[ConfigT]):
     """
 
     path: str
-    config: ConfigT
+    config: SettingsT
     prepared: Any
     inputs: Mapping[str, Value]
     scope: Scope
@@ -389,7 +397,7 @@ def no_text(reply: Reply) -> ModelError:
     """The error of a reply without the text that is needed."""
     if reply.tool_calls:
         name = one_line(reply.tool_calls[0].name, 60)
-        message = f'The model wants the tool "{name}" called, which it does not have, and wrote no text.'
+        message = f'The model requested the tool "{name}", which it does not have, and wrote no text.'
     elif reply.reasoning.strip():
         message = "The reply has reasoning and no answer."
     else:

@@ -84,7 +84,7 @@ async def _exits_loop(context: NodeContext[LlmConfig], reply: Reply) -> bool:
             context.exit_loop()
             return True
     if reply.tool_calls:
-        context.warn(f'The model wanted the tool "{reply.tool_calls[0].name[:60]}" called, which it does not have.')
+        context.warn(f'The model requested the tool "{reply.tool_calls[0].name[:60]}", which it does not have.')
     return False
 
 

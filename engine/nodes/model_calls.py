@@ -13,13 +13,12 @@ from pydantic_core import PydanticCustomError
 
 from engine.document.problems import faults as faults_in
 from engine.expr import Scope, Template, compile_template
-from engine.models.protocol import Finish, Message, Reply, ToolDefinition
+from engine.models.protocol import Finish, Message, ModelChoice, Reply, ToolDefinition
 from engine.nodes.context import NodeContext
 from engine.nodes.json_values import SchemaError, compile_schema
 from engine.nodes.spec import (
     CACHED_TEXTS,
     CacheMode,
-    ModelChoice,
     NamedText,
     NodeConfig,
     NodeError,

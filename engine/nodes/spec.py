@@ -1,4 +1,4 @@
-"""The declaration of a node type: `NodeSpec`, and the ports, settings, texts and model calls that it names.
+"""The declaration of a node type: `NodeSpec`, and the ports, settings and texts that it names.
 
 Palette, form, canvas card, validation, `loopwright nodes`, JSON Schema and reference page all read a `NodeSpec`.
 This module knows neither how a graph is run nor which node types there are.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -17,11 +17,9 @@ from engine.document.problems import FieldProblem
 from engine.errors import EngineError
 from engine.expr import Expression, ExpressionError, Template, TemplateError, compile_expression, compile_template
 from engine.expr.correction import correct
-from engine.models.protocol import Reply, Request
+from engine.models.protocol import ModelChoice
+from engine.nodes.context import NodeContext
 from engine.values import Value, immutable
-
-if TYPE_CHECKING:
-    from engine.nodes.context import NodeContext
 
 
 class PortType(StrEnum):
@@ -215,40 +213,6 @@ class NodeError(EngineError):
     def __init__(self, message: str, remedy: str = "", *, fix: str = "", retryable: bool = False) -> None:
         super().__init__(message, remedy, fix=fix)
         self.retryable = retryable
-
-
-@immutable
-class ModelChoice:
-    """The model that a node calls.
-
-    Attributes:
-        name: The model's full name; None for the workflow's default.
-        api_base: Address of its server; None for the provider's.
-        fallbacks: Models to use instead, in order, when it fails.
-    """
-
-    name: str | None = None
-    api_base: str | None = None
-    fallbacks: tuple[str, ...] = ()
-
-    @property
-    def chain(self) -> tuple[ModelChoice, ...]:
-        """The model and its fallbacks, in the order in which they are tried."""
-        if not self.fallbacks:
-            return (self,)
-        models = (ModelChoice(self.name, self.api_base), *(ModelChoice(name) for name in self.fallbacks))
-        return tuple(dict.fromkeys(models))
-
-
-@immutable
-class ModelCall:
-    """A finished model call, as the history stores it."""
-
-    model: str
-    request: Request
-    reply: Reply
-    cost_usd: float | None
-    duration_s: float
 
 
 Outputs = dict[str, Value]

@@ -525,7 +525,7 @@ def _is_of_type(value: Any, schema: Mapping[str, Any]) -> bool:
 
 def _differing(answers: Sequence[Any]) -> str:
     first, second = (_quoted(answer) for answer in answers[:2])
-    return f"it holds answers that differ, {first} and {second}, and nothing says which one counts."
+    return f"it contains different answers, {first} and {second}, and nothing says which one counts."
 
 
 def _quoted(value: Any) -> str:

@@ -20,6 +20,7 @@ from engine.document.problems import DocumentError, Problem, has_errors
 from engine.exits import MAX_ITERATIONS_CAP, clamped
 from engine.expr import compile_expression
 from engine.formatting import format_count
+from engine.models.protocol import ModelChoice
 from engine.nodes.input import InputConfig
 from engine.nodes.iterator import IteratorConfig
 from engine.nodes.judge import JUDGE, JUDGE_SPEC
@@ -31,7 +32,6 @@ from engine.nodes.spec import (
     LOOP,
     AnySpec,
     Category,
-    ModelChoice,
     NodeConfig,
     NodeSpec,
     Outputs,
@@ -52,7 +52,7 @@ from engine.plan.execution_plan import (
     SubflowPlan,
 )
 from engine.plan.graph_algorithms import Graph, make_graph
-from engine.plan.part import Part
+from engine.plan.partial_run import Part
 from engine.plan.resolve import Link, Resolved
 from engine.plan.structure import Structure, analyse
 from engine.plan.validation import affects_only_node, validate_structure
@@ -93,7 +93,7 @@ def compile_structure(
         errors = [problem for problem in problems if problem.severity == "error"]
         count = format_count(len(errors), "problem")
         raise DocumentError(
-            f"The workflow does not run: it has {count}. The first: {errors[0].message}", errors[0].remedy, problems
+            f"The workflow cannot run: it has {count}. The first: {errors[0].message}", errors[0].remedy, problems
         )
     planned = _Planned(structure, _with_stand_ins(structure, problems), max_iterations_cap, only)
     return Plan(

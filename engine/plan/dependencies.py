@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from engine.document.model import Node
 from engine.document.problems import Problem
 from engine.errors import EngineError
-from engine.nodes.spec import ITERATOR, LOOP, ModelChoice, is_body_port
+from engine.models.protocol import ModelChoice
+from engine.nodes.spec import ITERATOR, LOOP, is_body_port
 from engine.plan.graph_algorithms import Graph, leading_to, make_graph, reachable
-from engine.plan.part import Extent, Part
+from engine.plan.partial_run import Extent, Part
 from engine.plan.resolve import UNPINNABLE, Resolved
 from engine.plan.structure import Structure
 from engine.text_sanitizing import shown

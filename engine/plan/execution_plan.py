@@ -12,11 +12,12 @@ from typing import Any, Final
 
 from engine.document.model import Workflow
 from engine.expr import Expression
+from engine.models.protocol import ModelChoice
 from engine.nodes.input import InputConfig
 from engine.nodes.iterator import IteratorConfig
 from engine.nodes.loop import LoopConfig
-from engine.nodes.spec import AnySpec, ModelChoice, Outputs, PortType
-from engine.plan.part import Part
+from engine.nodes.spec import AnySpec, Outputs, PortType
+from engine.plan.partial_run import Part
 from engine.plan.structure import Structure
 from engine.values import Value, immutable
 

@@ -192,7 +192,7 @@ def _escape(link: Link, body: Body) -> Iterator[Problem]:
     yield Problem(
         "edge-out-of-body",
         f'The edge {link.edge} leaves the {start} "{body.loop}" other than through its {end}.',
-        f'Lead it through the {end} "{body.exit}", or use the {start}\'s port "iterations".',
+        f'Route it through the {end} "{body.exit}", or use the {start}\'s port "iterations".',
         edge=str(link.edge),
         node=link.source,
         port=link.source_port,
@@ -302,7 +302,7 @@ def _end_problems(kind: Pair, ends: list[str], named: dict[str, str], ended_by: 
             yield Problem(
                 "unknown-loop",
                 f'The {kind.end} "{end}" names {_a(kind.start)} "{shown(named[end], 60)}" that does not exist.',
-                f"Name the {kind.start} that it ends.",
+                f"Choose the {kind.start} that it ends.",
                 node=end,
                 field=kind.field,
             )
@@ -322,14 +322,14 @@ def _start_problems(kind: Pair, starts: list[str], ended_by: dict[str, str]) -> 
             yield Problem(
                 "missing-exit",
                 f'The {kind.start} "{start}" has no {kind.end}.',
-                f"Add {_a(kind.end)} and lead the end of the {kind.start}'s body to it.",
+                f"Add {_a(kind.end)} and connect the end of the {kind.start}'s body to it.",
                 node=start,
             )
         elif len(there) > 1:
             yield Problem(
                 "two-exits",
                 f'The {kind.start} "{start}" has {len(there)} {kind.end}s: {", ".join(there)}.',
-                "Keep one, and lead everything to it.",
+                "Keep one, and connect everything to it.",
                 node=start,
             )
 

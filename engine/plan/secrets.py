@@ -61,7 +61,7 @@ def secret_problems(workflow: Workflow, registry: Registry | None = None) -> Ite
                 continue
         yield Problem(
             SECRET_CODE,
-            f'"{shown(name, 60)}" looks like a secret, and a workflow file must not hold one.',
+            f'"{shown(name, 60)}" looks like a secret, and a workflow file must not contain one.',
             "Remove it here. The program keeps keys in the system keyring.",
             node=node,
             field=".".join(shown(step, 40) for step in place),

@@ -252,7 +252,7 @@ def _cycle(graph: Graph, order: list[str]) -> Problem | None:
     shown = nodes if len(nodes) <= 8 else [*nodes[:4], "…", *nodes[-3:]]
     return Problem(
         "cycle",
-        f"The edges go round in a circle: {' -> '.join(shown)}.",
+        f"The edges form a cycle: {' -> '.join(shown)}.",
         "To repeat something, put it between a Loop and its Exit; what the exit's port feedback gets comes next.",
         node=nodes[0],
     )
@@ -303,7 +303,7 @@ def _control_problems(structure: Structure, body: Body) -> Iterator[Problem]:
     if config.evaluator:
         yield Problem(
             "bad-evaluator",
-            f'"{config.evaluator}" is no router of the loop "{body.loop}" whose branch "{DONE}" leads to its exit.',
+            f'"{config.evaluator}" is not a router of the loop "{body.loop}" whose branch "{DONE}" leads to its exit.',
             f"Choose one of: {', '.join(routers)}." if routers else "Add such a router.",
             node=body.loop,
             field="evaluator",
@@ -351,7 +351,7 @@ def _feedback_problems(structure: Structure, body: Body) -> Iterator[Problem]:
                 "two-feedback-ends",
                 f'The branch "{branch}" of "{node}" ends in several nodes that lead nowhere: '
                 f"{', '.join(together)}; the next iteration can start from one.",
-                f'Lead the right one to the port "feedback" of the exit "{body.exit}".',
+                f'Connect the right one to the port "feedback" of the exit "{body.exit}".',
                 node=node,
                 port=branch,
             )

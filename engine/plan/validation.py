@@ -16,23 +16,14 @@ from engine.document.problems import Problem, Severity, config_errors
 from engine.errors import did_you_mean
 from engine.exits import MAX_ITERATIONS_CAP
 from engine.expr.correction import correct
+from engine.models.protocol import ModelChoice
 from engine.nodes.agent_tools import EXIT_LOOP, AgentConfig
 from engine.nodes.input import InputConfig
 from engine.nodes.llm import LlmConfig
 from engine.nodes.loop import LoopConfig, range_problem
 from engine.nodes.node_registry import Registry
 from engine.nodes.output import OutputConfig
-from engine.nodes.spec import (
-    ITERATOR,
-    LOOP,
-    RESERVED_NAMES,
-    Category,
-    ModelChoice,
-    NamedText,
-    PortType,
-    TextKind,
-    is_body_port,
-)
+from engine.nodes.spec import ITERATOR, LOOP, RESERVED_NAMES, Category, NamedText, PortType, TextKind, is_body_port
 from engine.plan.resolve import UNPINNABLE, Resolved
 from engine.plan.secrets import SECRET_CODE, secret_problems
 from engine.plan.structure import Structure, analyse, problem_of_subflow
@@ -196,7 +187,7 @@ class _Checker:
             known = tuple(sorted(LOOP_MEMBERS))
             fault = _Fault(f"`loop` has {', '.join(known)}.", name, known, prefix)
         elif name in _NUMBERS and deeper:
-            fault = _Fault(f"`{prefix}{name}` is a number and has nothing in it.")
+            fault = _Fault(f"`{prefix}{name}` is a number and has no members.")
         elif name == "history" and deeper:
             record = f"{prefix}history[0].{deeper[0]}"
             fault = _Fault(f"`{prefix}history` is a list; take a record from it, as in `{record}`.")
@@ -205,7 +196,7 @@ class _Checker:
         elif name == "parent":
             outer = self._structure.around(loop, LOOP)
             if outer is None:
-                return _Fault(f'the loop "{loop}" lies in no other.')
+                return _Fault(f'the loop "{loop}" is not in another loop.')
             fault = self._loop_fault(deeper, outer, f"{prefix}parent.")
         return fault
 
@@ -222,7 +213,7 @@ class _Checker:
         if name == "nodes":
             return self._node_fault(deeper, loop, "nodes.") if deeper else None
         if deeper and name in _NUMBERS | _TEXTS:
-            return _Fault(f"`{name}` is a {'number' if name in _NUMBERS else 'text'} and has nothing in it.")
+            return _Fault(f"`{name}` is a {'number' if name in _NUMBERS else 'text'} and has no members.")
         return None
 
     def _node_fault(self, members: tuple[str, ...], loop: str, prefix: str) -> _Fault | None:
@@ -231,7 +222,7 @@ class _Checker:
             return self._output_fault(members[0], members[1:], prefix)
         if loop not in self._structure.bodies:
             return None  # the loop has a problem of its own
-        name = f"`{members[0]}` is no node of it; " if members else ""
+        name = f"`{members[0]}` is not one of its nodes; " if members else ""
         sentence = f'{name}the loop "{loop}" has {", ".join(there) if there else "no nodes"}.'
         return _Fault(sentence, members[0] if members else "", there, prefix)
 
@@ -250,7 +241,7 @@ class _Checker:
             return _Fault(f"`{node}` gives {', '.join(known)}.", members[0], known, f"{prefix}{node}.")
         output = resolved.outputs.get("output")
         if not known and output is not None and output.type is PortType.TEXT:
-            return _Fault(f"`{node}` gives a text, which has nothing in it.")
+            return _Fault(f"`{node}` outputs a text, which has no members.")
         return None
 
 

@@ -45,7 +45,7 @@ from engine.events import (
     missing_start,
 )
 from engine.nodes.spec import PAIR_BY_START
-from engine.plan.part import part_of
+from engine.plan.partial_run import part_of
 from engine.run_state.state import (
     CONTAINERS,
     Detail,

@@ -30,10 +30,10 @@ from engine.events import (
     RunResumed,
 )
 from engine.formatting import format_spending
-from engine.models.protocol import Usage
-from engine.nodes.spec import PAIR_BY_START, ModelCall
+from engine.models.protocol import ModelCall, Usage
+from engine.nodes.spec import PAIR_BY_START
 from engine.nodes.subflow import SUBFLOW
-from engine.plan.part import Part
+from engine.plan.partial_run import Part
 from engine.values import Value
 
 _ITERATION_END: Final = re.compile(r"\]")

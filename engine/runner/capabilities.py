@@ -113,7 +113,7 @@ class Capabilities:
             ("Reads from this machine's history or files", self.models),
             ("Workflow", self.workflows),
             ("Node type of a plugin", self.plugins),
-            ("For your budget, the file says", self.prices),
+            ("Prices in the file", self.prices),
         )
         return [f"{kind}: {indent_lines(thing)}" for kind, things in kinds for thing in things]
 

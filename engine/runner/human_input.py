@@ -170,7 +170,7 @@ class Mailbox:
         """
         question = self._questions.get(path)
         if question is None or question.answer.done():
-            raise EngineError(f'Nothing waits for an answer at "{path}".', "It may have been answered already.")
+            raise EngineError(f'No question is open at "{path}".', "It may have been answered already.")
         check_answer(question.question, answer)
         question.answer.set_result(answer)
 
@@ -227,7 +227,8 @@ def check_note(graph: GraphPlan, note: Note) -> None:
         raise NoteError("The note is empty.", "Write what the node should know.")
     if len(note.text) > MAX_NOTE_LENGTH:
         raise NoteError(
-            f"The note has {format_count(len(note.text), 'character')}.", f"At most {MAX_NOTE_LENGTH:,} can be sent."
+            f"The note has {format_count(len(note.text), 'character')}.",
+            f"At most {format_count(MAX_NOTE_LENGTH)} can be sent.",
         )
     try:
         steps = parse_place(note.to).steps

@@ -125,14 +125,17 @@ class IteratorRun:
         if not isinstance(items, list):
             raise NodeError(
                 f"The items are not a list: {to_text(items)[:60] or 'null'}.",
-                "Give it a list, or find one with an expression under 'Items from'.",
+                "Provide a list, or find one with an expression under 'Items from'.",
             )
         if len(items) > MAX_ITEMS:
             raise NodeError(
-                f"There are {format_count(len(items), 'item')}.", f"At most {MAX_ITEMS:,} can be worked on at a time."
+                f"There are {format_count(len(items), 'item')}.",
+                f"At most {format_count(MAX_ITEMS)} can be processed at a time.",
             )
         if not items and self._config.on_empty == "fail":
-            raise NodeError("There are no items.", "Give it some, or let it pass under 'If there are no items'.")
+            raise NodeError(
+                "There are no items.", "Add items, or choose 'Continue with an empty result' under 'On empty list'."
+            )
         return items
 
     async def _run_all(self, items: Sequence[Value]) -> None:
@@ -305,7 +308,7 @@ async def run_aggregator(run: GraphRun, node: NodePlan, iterator: NodePlan) -> O
         NodeFailure: It failed, and that ends whatever it is part of.
     """
     if node.position not in run.exit_values:
-        return skip_node(run.scope, node, "Its iterator gave no result.")
+        return skip_node(run.scope, node, "Its iterator returned no result.")
     config: IteratorConfig = iterator.config
     records = cast("list[dict[str, Any]]", run.exit_values[node.position])
     collects_failures = config.on_item_error == "collect"

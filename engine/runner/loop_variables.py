@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 from engine.events import LoopIterationCompleted
 from engine.expr import Namespace, Record, Records
-from engine.models.protocol import Message, Usage
+from engine.models.protocol import Message, ModelCall, Usage
 from engine.nodes.context import whole_text
-from engine.nodes.spec import ModelCall, Outputs
+from engine.nodes.spec import Outputs
 from engine.plan.execution_plan import GraphPlan
 from engine.plan.validation import RECORD_MEMBERS
 from engine.values import Value, to_text

@@ -12,9 +12,10 @@ from typing import Any, Final
 
 from engine.errors import EngineError
 from engine.events import NodeCompleted, NodeFailed, NodeSkipped, NodeStarted
+from engine.models.protocol import ModelCall
 from engine.nodes.context import NodeContext
 from engine.nodes.json_values import ConversionError, convert
-from engine.nodes.spec import ModelCall, NodeError, Outputs
+from engine.nodes.spec import NodeError, Outputs
 from engine.plan.execution_plan import NodePlan
 from engine.runner.budget import Budget, BudgetError
 from engine.runner.declared_inputs import read_parameters
@@ -142,7 +143,7 @@ def convert_inputs(node: NodePlan, inputs: Mapping[str, Value]) -> dict[str, Val
                 converted[port.name] = convert(converted[port.name], port.convert)
             except ConversionError as error:
                 raise NodeError(
-                    f'What reached the port "{port.name}" does not fit. {error.message}', error.remedy
+                    f'The value at the port "{port.name}" does not fit. {error.message}', error.remedy
                 ) from error
     return converted
 

@@ -36,9 +36,9 @@ from engine.events import (
     parse_place,
     with_loop_starts,
 )
-from engine.models.protocol import Request, Usage, clean_request
+from engine.models.protocol import ModelCall, Request, Usage, clean_request
 from engine.nodes.context import Answer
-from engine.nodes.spec import PAIR_BY_START, ModelCall, Outputs
+from engine.nodes.spec import PAIR_BY_START, Outputs
 from engine.runner.budget import Budget
 from engine.runner.human_input import Note
 from engine.runner.named_state import State, StateView

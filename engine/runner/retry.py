@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from engine.errors import EngineError
 from engine.events import NodeRetrying
+from engine.formatting import format_timeout
 from engine.models.protocol import ModelError
 from engine.nodes.context import NodeContext
 from engine.nodes.spec import NodeConfig, NodeError, Outputs
@@ -123,7 +124,7 @@ async def _with_timeout(timeout_s: float, attempt: Callable[[], Awaitable[Output
 def timeout_error(timeout_s: float) -> NodeError:
     """Return the error for a timeout."""
     return NodeError(
-        f"It exceeded its timeout of {timeout_s:g} s.",
+        f"It exceeded its timeout of {format_timeout(timeout_s)}.",
         "Raise 'Timeout (seconds)', or find out why it takes so long.",
         retryable=True,
     )

@@ -21,10 +21,10 @@ from engine.events import (
     RunResumed,
     RunStarted,
 )
-from engine.models.protocol import Price, RemembersCalls
+from engine.models.protocol import ModelChoice, Price, RemembersCalls
 from engine.nodes.agent_tools import AgentConfig
 from engine.nodes.context import Answer
-from engine.nodes.spec import ModelChoice, Outputs
+from engine.nodes.spec import Outputs
 from engine.plan.compiler import plan_for
 from engine.plan.execution_plan import GraphPlan, NodePlan, Plan
 from engine.run_state.reducer import apply
@@ -221,7 +221,7 @@ async def execute(run: GraphRun, node: NodePlan) -> Outputs | None:
         return await _run_exit(run, node, run.plan.nodes[node.exit_of])
     inputs = _inputs(run, node)
     if inputs is None:
-        return skip_node(run.scope, node, "Nothing live reached it.")
+        return skip_node(run.scope, node, "No value reached it.")
     if node.pinned is not None:
         return pass_to_exit(run, node, await use_pinned(run.scope, node, node.pinned, inputs))
     if node.is_repeated:
@@ -238,7 +238,7 @@ async def _run_exit(run: GraphRun, node: NodePlan, start: NodePlan) -> Outputs |
     if start.iterator is not None:
         return await run_aggregator(run, node, start)
     if node.position not in run.exit_values:
-        return skip_node(run.scope, node, "Its loop gave no result.")
+        return skip_node(run.scope, node, "Its loop returned no result.")
     return {"output": run.exit_values[node.position]}
 
 

@@ -36,6 +36,8 @@ from engine.models.protocol import (
     HasTokenizer,
     Message,
     Model,
+    ModelCall,
+    ModelChoice,
     ModelError,
     Price,
     RemembersCalls,
@@ -47,7 +49,7 @@ from engine.models.protocol import (
 )
 from engine.nodes.agent_tools import CHOICES, approval_question, approved_arguments, confirmation_key
 from engine.nodes.context import Answer, IterationNote, NodeContext, QuestionKind, ToolOutcome, failure_of
-from engine.nodes.spec import ModelCall, ModelChoice, NodeError, Outputs
+from engine.nodes.spec import NodeError, Outputs
 from engine.plan.execution_plan import GraphPlan, NodePlan
 from engine.run_state.state import WarningLog
 from engine.runner.budget import Budget, Estimate, estimate, reply_tokens, request_texts, request_tokens, text_tokens
@@ -548,7 +550,7 @@ class RunScope:
             return arguments
         answer = self.run_context.confirmed.get(key)
         if answer is None:
-            message = f"The workflow's file does not hold this call. {approval_question(tool)}"
+            message = f"This call is not part of the workflow file. {approval_question(tool)}"
             schema = known.parameters.model_json_schema()
             answer = await self.ask(context, "approval", message, dict(arguments), CHOICES, schema)
             self.run_context.confirmed[key] = answer

@@ -20,9 +20,9 @@ from typing import Any, Final, Protocol
 
 from engine.errors import EngineError
 from engine.events import AnyEvent
-from engine.models.protocol import Reply, Request, Usage
+from engine.models.protocol import ModelChoice, Reply, Request, Usage
 from engine.nodes.context import Answer
-from engine.nodes.spec import CacheMode, ModelChoice
+from engine.nodes.spec import CacheMode
 from engine.values import TooDeepError, Value, compact_json
 
 

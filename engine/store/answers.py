@@ -52,14 +52,14 @@ def find_question(store: Store, run_id: str, path: str | None = None) -> NodeWai
     waiting = open_questions(store, run_id)
     if not waiting:
         raise StoreError(
-            f"The run {run_id} is not waiting for an answer.", "Look at its status.", fix=Fix.SHOW_RUN.of(run_id)
+            f"The run {run_id} is not waiting for an answer.", "Check its status.", fix=Fix.SHOW_RUN.of(run_id)
         )
     if path is None and len(waiting) == 1:
         return next(iter(waiting.values()))
     if path is None:
         raise StoreError(
             f"The run {run_id} is waiting for {len(waiting)} answers: {', '.join(waiting)}.",
-            "Say which one you answer.",
+            "Name the question to answer.",
             fix=Fix.ANSWER_QUESTION.of(run_id),
         )
     if path not in waiting:
@@ -143,7 +143,7 @@ def _was_given(store: Store, asked: NodeWaiting, given: Answer) -> bool:
     if still is None or still.seq != asked.seq:
         raise StoreError(
             f'The question at "{shown(asked.path, 60)}" is no longer open.',
-            "Look at the run's status.",
+            "Check the run's status.",
             fix=Fix.SHOW_RUN.of(asked.run_id),
         )
     return False

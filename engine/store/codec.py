@@ -15,8 +15,7 @@ from typing import Any, Final, TypeGuard, cast, get_args
 
 from engine import events
 from engine.events import AnyEvent
-from engine.models.protocol import Finish, Message, Reply, Request, ToolCall, ToolDefinition, Usage
-from engine.nodes.spec import ModelCall
+from engine.models.protocol import Finish, Message, ModelCall, Reply, Request, ToolCall, ToolDefinition, Usage
 
 Put = Callable[[Any, Any], Any]
 """Encodes a value (a text, a list, an object…) at a place in the event."""

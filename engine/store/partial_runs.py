@@ -15,12 +15,13 @@ from engine.document.files import dumps, loads
 from engine.document.model import Workflow
 from engine.errors import EngineError, Fix
 from engine.events import AnyEvent, NodeCompleted, NodeSkipped, RunStarted, parse_place
+from engine.models.protocol import ModelChoice
 from engine.nodes.input import InputConfig
-from engine.nodes.spec import LOOP, ModelChoice, Outputs
+from engine.nodes.spec import LOOP, Outputs
 from engine.plan.compiler import compile_workflow
 from engine.plan.dependencies import nodes_after, part_nodes, stale_nodes
 from engine.plan.execution_plan import NodePlan, Plan
-from engine.plan.part import Extent, Part
+from engine.plan.partial_run import Extent, Part
 from engine.plan.structure import Structure, analyse
 from engine.runner.declared_inputs import given_inputs, read_parameters
 from engine.runner.fork import events_of_nodes, latest_executions

@@ -22,8 +22,17 @@ from engine.events import (
     NodeFailed,
 )
 from engine.formatting import format_count
-from engine.models.protocol import RECORDED_PREFIX, Model, ModelError, ModelErrorKind, OnText, Price, Reply, Request
-from engine.nodes.spec import ModelCall
+from engine.models.protocol import (
+    RECORDED_PREFIX,
+    Model,
+    ModelCall,
+    ModelError,
+    ModelErrorKind,
+    OnText,
+    Price,
+    Reply,
+    Request,
+)
 from engine.run_state.reducer import reduce_events
 from engine.store.run_file import read_run_file
 from engine.store.store_protocol import Store

@@ -29,7 +29,7 @@ from engine.models.protocol import EMBEDDED_MODEL, GGUF_PREFIX
 from engine.nodes.node_registry import Registry
 from engine.plan.compiler import compile_workflow
 from engine.plan.execution_plan import GraphPlan, LoopPlan, Plan
-from engine.plan.part import part_of
+from engine.plan.partial_run import part_of
 from engine.run_state.reducer import reduce_events
 from engine.run_state.state import Detail, LoopExecution
 from engine.runner.declared_inputs import without_disabled
@@ -324,7 +324,7 @@ def refuse_unknown_calls(run: RunSummary, calls: Iterable[UnknownCall], remedy: 
     check = "Check what the tool has done. " if has_tools else ""
     raise EngineError(
         f"The run {run.run_id} stopped during {what} unknown, and which {risk}: {places}{more}.",
-        remedy or f"{check}Resume it and let it make {'the call' if is_one else 'the calls'} again.",
+        remedy or f"{check}Resume it and make {'the call' if is_one else 'the calls'} again.",
         fix=Fix.REPEAT_CALLS,
     )
 
@@ -353,7 +353,7 @@ def _changed(workflow: Workflow, place: Place, changes: Changes) -> Workflow:
         around = (workflow.nodes_by_id.get(step.node) for step in place.steps if step.index is not None)
         loops = [node.id for node in around if node is not None and node.type == "loop"]
         if not loops:
-            raise PlaceError(f"{place} is not in a loop, so it has no max iterations.", "Leave max iterations out.")
+            raise PlaceError(f"{place} is not in a loop, so it has no max iterations.", "Leave out max iterations.")
         workflow, _ = SetConfig(loops[-1], ("max_iterations",), changes.max_iterations).apply(workflow)
     return workflow
 
@@ -416,7 +416,7 @@ def _describe_reused(point: ForkPoint) -> Iterable[str]:
         elif step.index:
             yield f"{_counted(1, step.index)} of “{there.title}”"
     if point.reuses_node:
-        yield f"“{point.nodes[-1].title}”, with the value given by hand"
+        yield f"“{point.nodes[-1].title}”, with the edited value"
 
 
 def _describe_rerun(point: ForkPoint) -> Iterable[str]:

@@ -59,7 +59,7 @@ def event_from_json(data: object) -> AnyEvent:
     try:
         return _create(kind, entries)
     except _InvalidFieldError as invalid:
-        raise StoreError(f"The field “{invalid.field}” of an event “{kind.type}” takes {invalid}.") from None
+        raise StoreError(f"The field “{invalid.field}” of an event “{kind.type}” must be {invalid}.") from None
 
 
 def _create(kind: Any, entries: Mapping[str, Any]) -> Any:
@@ -72,7 +72,7 @@ def _create(kind: Any, entries: Mapping[str, Any]) -> Any:
             except _InvalidFieldError as invalid:
                 raise _InvalidFieldError(str(invalid), f"{field.name}.{invalid.field}".rstrip(".")) from None
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
-            raise _InvalidFieldError("a value, but is missing", field.name)
+            raise _InvalidFieldError("present", field.name)
     return kind(**values)
 
 

@@ -32,8 +32,8 @@ from engine.events import (
     with_loop_starts,
 )
 from engine.formatting import format_value
+from engine.models.protocol import ModelCall
 from engine.nodes.node_registry import Registry, builtin_registry
-from engine.nodes.spec import ModelCall
 from engine.plan.structure import Structure, analyse
 from engine.run_state.reducer import end_open_nodes, reduce_events
 from engine.run_state.result import run_outputs

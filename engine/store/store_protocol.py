@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 from engine.errors import EngineError, Fix
 from engine.events import AnyEvent
 from engine.models.protocol import Reply
-from engine.plan.part import Part
+from engine.plan.partial_run import Part
 from engine.run_state.state import RunStatus
 from engine.runner.run_storage import PostedAnswer, RunHead, RunStorage
 from engine.text_sanitizing import shown

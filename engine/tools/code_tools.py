@@ -17,6 +17,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from engine.errors import Fix
+from engine.formatting import format_count, format_timeout
 from engine.tools.processes import ToolProcess, small_environment, start_process
 from engine.tools.sandbox import explain_os_errors
 from engine.tools.tool import Parameters, Text, Tool, ToolContext, ToolError
@@ -171,13 +172,13 @@ async def _run(
                 return await _outcome(process, given.input)
         except TimeoutError as error:
             raise ToolError(
-                f'The tool "{name}" took longer than {given.timeout_s:g} s and was stopped.',
-                "Raise its timeout, or let it do less.",
+                f'The tool "{name}" took longer than {format_timeout(given.timeout_s)} and was stopped.',
+                "Raise its timeout, or reduce its work.",
             ) from error
         except _TooMuchOutputError as error:
             raise ToolError(
-                f'The tool "{name}" wrote more than {MAX_OUTPUT_BYTES:,} bytes and was stopped.',
-                "Let it write less, or to a file.",
+                f'The tool "{name}" wrote more than {format_count(MAX_OUTPUT_BYTES, "byte")} and was stopped.',
+                "Reduce its output, or write to a file.",
             ) from error
         finally:
             await process.end_and_wait()

@@ -19,6 +19,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from engine.formatting import format_count
 from engine.safe_file_io import NotTextError, clear_unfinished, decode_text, move_over, unfinished_name
 from engine.tools.sandbox import (
     MAX_FILE_BYTES,
@@ -75,8 +76,8 @@ def _read(folder: Path, path: str, max_bytes: int) -> str:
         content = stream.read(max_bytes + 1)
     if len(content) > max_bytes:
         raise ToolError(
-            f"The file {quoted(path)} has more than {max_bytes:,} bytes.",
-            f"Raise 'Max bytes' (up to {MAX_FILE_BYTES:,}), or split the file.",
+            f"The file {quoted(path)} has more than {format_count(max_bytes, 'byte')}.",
+            f"Raise 'Max bytes' (up to {format_count(MAX_FILE_BYTES)}), or split the file.",
         )
     try:
         return decode_text(content, keep_line_ends=True)
@@ -268,7 +269,8 @@ def _sync_folder(parent: OpenFolder) -> None:
 
 def _too_large(path: str) -> ToolError:
     return ToolError(
-        f"The file {quoted(path)} would have more than {MAX_FILE_BYTES:,} bytes.", "Write less, or to several files."
+        f"The file {quoted(path)} would have more than {format_count(MAX_FILE_BYTES, 'byte')}.",
+        "Write less, or to several files.",
     )
 
 

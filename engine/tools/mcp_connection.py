@@ -25,6 +25,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 from mcp_types import CONNECTION_CLOSED, JSONRPCMessage, jsonrpc_message_adapter
 
+from engine.formatting import format_count, format_timeout
 from engine.tools.mcp_settings import VARIABLES, McpServer, fill_in, variables_of
 from engine.tools.processes import ToolProcess, small_environment, start_process
 from engine.tools.tool import ToolError, whole_characters
@@ -74,7 +75,7 @@ class ConnectionState:
 
     def reject_long_message(self) -> None:
         """Note that the server sent a message over the size limit."""
-        self.fault = f"it sent a message of more than {MAX_MESSAGE_BYTES:,} bytes"
+        self.fault = f"it sent a message of more than {format_count(MAX_MESSAGE_BYTES, 'byte')}"
         self.has_ended = True
 
     def add_error_output(self, output: bytes) -> None:
@@ -196,8 +197,8 @@ class McpConnection:
                 return connection, await asyncio.shield(connection.client)
         except TimeoutError as error:
             timeout = ToolError(
-                f'The MCP server "{self._name}" did not complete the handshake within {_CONNECT_TIMEOUT_S:g} s.'
-                f"{connection.state.output_note}",
+                f'The MCP server "{self._name}" did not complete the handshake within '
+                f"{format_timeout(_CONNECT_TIMEOUT_S)}.{connection.state.output_note}",
                 "Check that it is an MCP server.",
                 retryable=True,
             )
@@ -244,7 +245,7 @@ class McpConnection:
 
     def _timeout(self, tool: str) -> ToolError:
         return ToolError(
-            f'The MCP server "{self._name}" did not answer "{tool}" within {self._server.timeout_s:g} s.',
+            f'The MCP server "{self._name}" did not answer "{tool}" within {format_timeout(self._server.timeout_s)}.',
             "Try again, or raise the server's timeout.",
             retryable=True,
         )
@@ -283,9 +284,11 @@ def _result_value(name: str, result: CallToolResult, redact: Callable[[str], str
         size = len(compact_json(value))
     except ValueError as error:
         message = f'The tool "{name}" returned a number that is not finite, which JSON cannot represent.'
-        raise ToolError(message, "Ask it for something else.") from error
+        raise ToolError(message, "Request something else.") from error
     if size > MAX_RESULT_BYTES:
-        raise ToolError(f'The tool "{name}" returned more than {MAX_RESULT_BYTES:,} bytes.', "Ask it for less.")
+        raise ToolError(
+            f'The tool "{name}" returned more than {format_count(MAX_RESULT_BYTES, "byte")}.', "Request less."
+        )
     return value
 
 
@@ -297,7 +300,7 @@ def _text(block: ContentBlock) -> str:
         return text if isinstance(text, str) else f"[{block.resource.uri}]"
     if block.type == "resource_link":
         return f"[{block.name}: {block.uri}]"
-    return f"[{block.type}, {block.mime_type}, {len(block.data):,} characters of Base64]"
+    return f"[{block.type}, {block.mime_type}, {format_count(len(block.data), 'character')} of Base64]"
 
 
 @contextlib.asynccontextmanager

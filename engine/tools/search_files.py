@@ -27,6 +27,7 @@ from pydantic import Field
 
 from engine.bundled import resources_folder
 from engine.errors import Fix
+from engine.formatting import format_count
 from engine.safe_file_io import decode_text
 from engine.tools.sandbox import OpenFolder, open_regular_file, quoted, require_folder
 from engine.tools.tool import Parameters, Text, Tool, ToolContext, ToolError
@@ -70,7 +71,7 @@ def find_text_files(folder: Path) -> tuple[TextFile, ...]:
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         entries += len(folders) + len(files)
         if entries > _MAX_ENTRIES:
-            raise _too_large(folder, f"more than {_MAX_ENTRIES:,} files and folders")
+            raise _too_large(folder, f"more than {format_count(_MAX_ENTRIES)} files and folders")
         for name in files:
             path = Path(parent, name)
             if name.startswith(".") or path.suffix.lower() not in TEXT_SUFFIXES or path.is_symlink():
@@ -90,11 +91,13 @@ def find_text_files(folder: Path) -> tuple[TextFile, ...]:
 def _check_limits(folder: Path, found: list[TextFile], total: int) -> None:
     """Refuse the folder if the last file or all files together exceed a limit."""
     if len(found) > MAX_FILES:
-        raise _too_large(folder, f"more than {MAX_FILES:,} text files")
+        raise _too_large(folder, f"more than {format_count(MAX_FILES)} text files")
     if found[-1].size > MAX_FILE_BYTES:
-        raise _too_large(folder, f"a file of more than {MAX_FILE_BYTES:,} bytes, {quoted(found[-1].name)}")
+        raise _too_large(
+            folder, f"a file of more than {format_count(MAX_FILE_BYTES, 'byte')}, {quoted(found[-1].name)}"
+        )
     if total > MAX_TOTAL_BYTES:
-        raise _too_large(folder, f"more than {MAX_TOTAL_BYTES:,} bytes of text")
+        raise _too_large(folder, f"more than {format_count(MAX_TOTAL_BYTES, 'byte')} of text")
 
 
 def _too_large(folder: Path, what: str) -> ToolError:
@@ -272,7 +275,7 @@ class _Index:
             self._passages.extend((file.name, passage) for passage in passages)
             if len(self._passages) > _MAX_PASSAGES:
                 raise ToolError(
-                    f"The folder contains more than {_MAX_PASSAGES:,} passages: too much to search.",
+                    f"The folder contains more than {format_count(_MAX_PASSAGES)} passages: too much to search.",
                     "Choose a smaller folder.",
                 )
         self._connection = sqlite3.connect(":memory:", check_same_thread=False)

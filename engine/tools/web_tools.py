@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from engine.errors import Fix
+from engine.formatting import format_timeout
 from engine.tools.sandbox import quoted
 from engine.tools.tool import Consent, Parameters, Text, Tool, ToolContext, ToolError
 from engine.tools.web_connection import Network, is_public, parse_url, redact_url, resolve, send_request
@@ -197,7 +198,8 @@ async def fetch(parameters: HttpGetParameters, network: Network) -> Value:
             return await _follow(parameters, network)
     except TimeoutError as error:
         raise ToolError(
-            f"The address {redact_url(parameters.url)} did not respond in full within {parameters.timeout_s:g} s.",
+            f"The address {redact_url(parameters.url)} did not respond in full "
+            f"within {format_timeout(parameters.timeout_s)}.",
             "Try again later, or raise the timeout.",
             retryable=True,
         ) from error

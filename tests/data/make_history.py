@@ -13,8 +13,7 @@ from typing import Any
 
 from engine import events
 from engine.events import AnyEvent
-from engine.models.protocol import Finish, Message, Reply, Request, Usage
-from engine.nodes.spec import ModelCall
+from engine.models.protocol import Finish, Message, ModelCall, Reply, Request, Usage
 from engine.runner.run_storage import RunHead
 from engine.store.sqlite import SqliteStore
 from engine.store.sqlite.schema import STEPS

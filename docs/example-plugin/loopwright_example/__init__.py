@@ -1,6 +1,6 @@
-"""An example of a plugin: one of each kind of thing that a plugin can add.
+"""Example plugin with one of everything that a plugin can add.
 
-`PLUGIN` is what the entry point in pyproject.toml names. It is loaded only once a person has enabled the plugin.
+The entry point in pyproject.toml refers to `PLUGIN`. It is loaded only after the user has enabled the plugin.
 """
 
 from engine.extensions import ModelFamily, Plugin

@@ -1,4 +1,4 @@
-"""An exit condition: the loop stops as soon as its result has a number of words.
+"""Exit condition that stops a loop as soon as its result has a number of words.
 
 A loop lists it under `stop_when` as {"condition": "at_least", "words": 100}. Form, checks, history, chart and export
 are made from this declaration alone.
@@ -21,6 +21,7 @@ from engine.exits.condition import (
     PythonWriter,
     SeriesSource,
 )
+from engine.formatting import format_count
 from engine.values import Value, to_text
 
 
@@ -31,7 +32,7 @@ class AtLeastConfig(ConditionConfig):
 
 
 class AtLeast(ExitCondition):
-    """Stops when the result has enough words. Each run of a loop creates its own, so it may hold state."""
+    """Stops when the result has enough words. Each run of a loop creates its own, so it may have state."""
 
     def __init__(self, words: int) -> None:
         self._words = words
@@ -71,8 +72,6 @@ AT_LEAST = ConditionSpec(
     make=lambda config: AtLeast(config.words),
     explain=_explain,
     exit_reason_label="the result is long enough",
-    series=ChartSeries(
-        SeriesSource.TESTED, lambda config: config.words, "enough at", "Words", lambda value: f"{value:,.0f}"
-    ),
+    series=ChartSeries(SeriesSource.TESTED, lambda config: config.words, "enough at", "Words", format_count),
     to_python=_to_python,
 )

@@ -1,4 +1,4 @@
-"""Models: documents call them `echo:NAME`. This one says what it was told, in capitals if it is `echo:loud`."""
+"""Models named `echo:NAME` in documents: they repeat the last message, `echo:loud` in capitals."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from engine.models.protocol import Model, ModelError, ModelErrorKind, OnText, Pr
 
 
 class EchoModel:
-    """What a model has to have is said by `engine.models.protocol.Model`."""
+    """Implements the protocol `engine.models.protocol.Model`."""
 
     def __init__(self, name: str) -> None:
         self.name = f"echo:{name}"
@@ -14,7 +14,7 @@ class EchoModel:
         self._is_loud = name == "loud"
 
     async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
-        """Say again what was said last."""
+        """Repeat the last message."""
         text = request.messages[-1].text
         said = text.upper() if self._is_loud else text
         if on_text is not None:
@@ -22,15 +22,17 @@ class EchoModel:
         return Reply(said, usage=Usage(len(text.split()), len(said.split())))
 
     async def price(self) -> Price | None:
-        """It costs nothing."""
+        """Return the price; it is free."""
         return Price(0.0, 0.0)
 
     async def close(self) -> None:
-        """It holds nothing."""
+        """Release resources; there are none."""
 
 
 def make_echo(name: str) -> Model:
-    """Make the model of a name behind `echo:`."""
+    """Create the model with the name that follows `echo:`."""
     if name not in {"plain", "loud"}:
-        raise ModelError(ModelErrorKind.NOT_FOUND, f'There is no model "echo:{name}".', "Take echo:plain or echo:loud.")
+        raise ModelError(
+            ModelErrorKind.NOT_FOUND, f'There is no model "echo:{name}".', "Choose echo:plain or echo:loud."
+        )
     return EchoModel(name)

@@ -1,4 +1,4 @@
-"""A turn strategy: the agent answers, is asked whether it is sure, and answers once more."""
+"""Turn strategy of an agent that answers, is asked whether it is sure, and answers again."""
 
 from __future__ import annotations
 

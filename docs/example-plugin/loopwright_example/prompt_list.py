@@ -1,4 +1,4 @@
-"""An importer for lists of prompts: each prompt becomes a model call that gets the output of the one before."""
+"""Importer for lists of prompts: each becomes a model call whose input is the output of the previous one."""
 
 from engine.document.builder import Builder
 from engine.importing.spec import ImporterSpec

@@ -1,4 +1,4 @@
-"""A node type. Palette, card, form, checks and reference page are made from this declaration alone."""
+"""Node type that shortens a text. Palette, card, form, checks and reference page come from this declaration alone."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from engine.nodes.spec import Category, NodeConfig, NodeError, NodeSpec, Outputs
 class ShortenConfig(NodeConfig):
     """Settings of a `shorten` node: each field becomes a row of the form, with its title, help and limits."""
 
-    words: int = Field(default=50, ge=1, le=10_000, title="Words", description="How many words are left at the most.")
+    words: int = Field(default=50, ge=1, le=10_000, title="Words", description="Maximum number of words.")
 
 
 async def _run(context: NodeContext[ShortenConfig]) -> Outputs:
     text = context.inputs.get("input")
     if not isinstance(text, str):
-        # What people read: one sentence that says what is wrong, and one that says what to do.
-        raise NodeError("Only a text can be shortened.", "Lead a text into the node.")
+        # Users read both: what is wrong, and what to do.
+        raise NodeError("Only a text can be shortened.", "Connect a text to the node.")
     words = text.split()
     return {"output": " ".join(words[: context.config.words]), "left_out": max(0, len(words) - context.config.words)}
 
@@ -27,7 +27,7 @@ SHORTEN = NodeSpec(
     type="shorten",
     title="Shorten",
     category=Category.LOGIC,
-    help="Leaves the first words of a text.",
+    help="Keeps the first words of a text.",
     icon="mdi6.content-cut",
     config=ShortenConfig,
     inputs=lambda _config: (Port("input", PortType.TEXT, "The text.", required=True),),

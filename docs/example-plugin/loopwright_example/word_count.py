@@ -1,4 +1,4 @@
-"""A tool: a node of the type `tool` can call it, and an agent can."""
+"""Tool that tool nodes and agents can call."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from engine.values import Value
 
 
 class WordCountParameters(Parameters):
-    """What `word_count` is asked: each field is an input port of the tool node."""
+    """Parameters of `word_count`: each field is an input port of the tool node."""
 
-    text: Text = Field(title="Text", description="The text whose words are counted.")
+    text: Text = Field(title="Text", description="The text to count.")
 
 
 async def _word_count(parameters: WordCountParameters, _context: ToolContext) -> Value:

@@ -1,4 +1,4 @@
-"""The plugin at work: enabled as a person enables it, and run through the library."""
+"""The plugin is enabled like a user would enable it, and run through the library."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from engine.events import AnyEvent, RunStarted
 from engine.models.protocol import Usage
-from engine.plan.part import Part, part_of
+from engine.plan.partial_run import Part, part_of
 from engine.run_state.state import Detail, RunState, RunStatus
 from engine.store.codec import KIND_CODES, KINDS, decode_event, field_index
 from engine.store.sqlite.blobs import BlobReader

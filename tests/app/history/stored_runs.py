@@ -20,7 +20,7 @@ from engine.events import (
     RunStarted,
 )
 from engine.models.protocol import Usage
-from engine.plan.part import Part
+from engine.plan.partial_run import Part
 from engine.runner.options import RunOptions
 from engine.runner.run import start
 from engine.runner.run_storage import RunHead

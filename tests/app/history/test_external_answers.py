@@ -110,7 +110,7 @@ def test_run_waiting_in_another_program_is_answered_here(
         page.session.shown.view_model.error
         == "The run is waiting for your answer. Answer here or in the program that runs it."
     )
-    qtbot.waitUntil(lambda: workbench.status_bar.state.full_text == "Not at its end")
+    qtbot.waitUntil(lambda: workbench.status_bar.state.full_text == "Not finished")
     assert titles(page) == ["Answer…", "Open as new document"]
 
     press(page.bar, "Answer…")

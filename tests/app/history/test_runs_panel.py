@@ -18,7 +18,7 @@ from app.history.store_client import StoreClient
 from app.theme.style import style
 from app.worker import wait_for_workers
 from engine.errors import EngineError
-from engine.plan.part import Extent, Part
+from engine.plan.partial_run import Extent, Part
 from engine.store import RunStatus, Store
 from tests.app.history.stored_runs import DAY, ids, store_run
 from tests.app.window.conftest import Answers, answer, question

@@ -8,8 +8,7 @@ from app.batch.batch_results import COLUMNS, WARNINGS, BatchResultsModel
 from app.inspector.result_page import ResultSectionView
 from app.inspector.result_text import ResultSection, result_sections
 from engine.batch.rows import RowResult
-from engine.models.protocol import Message, Reply, Request
-from engine.nodes.spec import ModelCall
+from engine.models.protocol import Message, ModelCall, Reply, Request
 from engine.run_state.state import NodeExecution, NodeState
 
 

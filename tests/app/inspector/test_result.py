@@ -27,8 +27,7 @@ from app.theme.widgets import plain_tool_tip
 from engine.document.builder import Builder
 from engine.document.operations import SetConfig, SetEnabled
 from engine.events import LoopIterationCompleted
-from engine.models.protocol import Message, Reply, Request, Usage
-from engine.nodes.spec import ModelCall
+from engine.models.protocol import Message, ModelCall, Reply, Request, Usage
 from engine.run_state.state import NodeExecution, NodeState
 from engine.runner.options import RunOptions
 from engine.values import Value

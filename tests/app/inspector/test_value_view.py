@@ -16,11 +16,11 @@ from pytestqt.qtbot import QtBot
 
 from app.inspector.json_tree import JsonTree
 from app.inspector.markdown_view import MAX_FORMATTED, MarkdownView, confirm_link, formatted_document, has_markdown
-from app.inspector.reading_mode import reading_mode
 from app.inspector.result_page import ResultSectionView
 from app.inspector.result_text import ResultSection, json_container
 from app.inspector.text_widgets import INITIAL_CHARACTERS
 from app.inspector.value_view import ValueView, ValueViewer
+from app.theme.style import reading_mode
 from engine.values import Value
 
 CTRL = Qt.KeyboardModifier.ControlModifier

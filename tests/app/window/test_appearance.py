@@ -26,9 +26,8 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from app.inspector.reading_mode import reading_mode
 from app.settings.preferences import Preferences
-from app.theme.style import style
+from app.theme.style import reading_mode, style
 from app.theme.tokens import DARK, LIGHT, Theme
 from app.window.bottom_panel import PANELS
 from app.window.document_page import DocumentPage

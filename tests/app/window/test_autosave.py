@@ -35,7 +35,7 @@ def described(text: str) -> Workflow:
 
 
 def autosaved(autosave: Autosave, qtbot: QtBot, change: Callable[[], object]) -> Path:
-    with qtbot.waitSignal(autosave.kept, timeout=3000):
+    with qtbot.waitSignal(autosave.autosaved, timeout=3000):
         change()
     assert autosave.file is not None
     return autosave.file
@@ -53,7 +53,7 @@ def test_changes_are_autosaved_beside_the_file_within_two_seconds(
     session = make_session(load(path), path)
     autosave = Autosave(session, folder)
 
-    with qtbot.waitSignal(autosave.kept, timeout=2000):
+    with qtbot.waitSignal(autosave.autosaved, timeout=2000):
         session.do(SetDescription("new"))
 
     assert load(tmp_path / ".one.loop.json.autosave").description == "new"
@@ -109,7 +109,7 @@ def test_continued_typing_does_not_postpone_the_autosave(
         session.do(SetDescription(str(number)))
 
     assert autosave._timer.remainingTime() <= left
-    qtbot.waitSignal(autosave.kept, timeout=2000).wait()
+    qtbot.waitSignal(autosave.autosaved, timeout=2000).wait()
     assert load(tmp_path / ".one.loop.json.autosave").description == "49"
     autosave.settle()
 
@@ -443,7 +443,7 @@ def test_autosave_failure_is_shown_over_the_document(workbench: Workbench, self_
     self_refine.autosave.failed.emit("It cannot be kept.")
     assert self_refine.bars.text("autosave") == "It cannot be kept."
 
-    self_refine.autosave.kept.emit()
+    self_refine.autosave.autosaved.emit()
     assert self_refine.bars.text("autosave") == ""
 
 

@@ -108,7 +108,7 @@ def test_crash_autosaves_unsaved_work_at_once(workbench: Workbench, self_refine:
     self_refine.autosave._timer.setInterval(1_000_000)
     error = raised(ValueError("odd"))
 
-    with qtbot.waitSignal(self_refine.autosave.kept):
+    with qtbot.waitSignal(self_refine.autosave.autosaved):
         guard.catch(type(error), error, error.__traceback__)
 
     (dialog,) = workbench.window.findChildren(CrashDialog)

@@ -123,7 +123,7 @@ def test_prices_in_the_file_need_consent_because_budgets_use_them(
     arguments = ("run", file, "-m", f"scripted:{script}", "--budget-usd", 1)
     ended = program(*arguments)
     assert ended.code == ExitCode.REFUSED
-    lines = [line for line in ended.err.splitlines() if line.startswith("  For your budget, the file says: ")]
+    lines = [line for line in ended.err.splitlines() if line.startswith("  Prices in the file: ")]
     assert [text in line for text, line in zip(expected, lines, strict=True)] == [True] * len(expected)
     assert program(*arguments, "--allow").code == 0
     assert program(*arguments).code == 0

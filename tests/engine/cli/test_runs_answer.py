@@ -80,7 +80,7 @@ def test_answer_resumes_the_run_without_repeating_calls(program: Program, tmp_pa
     again = program("runs", "answer", run_id, "--approve")
     assert (again.code, again.err) == (
         2,
-        f"The run {run_id} is not waiting for an answer. Look at its status. See 'loopwright runs show {run_id}'.\n",
+        f"The run {run_id} is not waiting for an answer. Check its status. See 'loopwright runs show {run_id}'.\n",
     )
 
 
@@ -109,7 +109,7 @@ def test_with_several_questions_the_node_option_is_required(program: Program, tm
     assert (asked.code, asked.err) == (
         2,
         (
-            f"The run {run_id} is waiting for 2 answers: other, check. Say which one you answer. "
+            f"The run {run_id} is waiting for 2 answers: other, check. Name the question to answer. "
             f"Use --node: 'loopwright runs show {run_id}' lists the questions.\n"
         ),
     )

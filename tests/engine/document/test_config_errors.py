@@ -85,7 +85,7 @@ def test_every_config_error_has_a_plain_message(model: type[BaseModel]) -> None:
         (
             "llm",
             {"timeout_s": 0},
-            ("timeout_s", '"Timeout (seconds)" is 0, and must be more than 0.', "Give more than 0."),
+            ("timeout_s", '"Timeout (seconds)" is 0, and must be more than 0.', "Use a number greater than 0."),
         ),
         ("llm", {"system": []}, ("system", '"System prompt" is a list, not a text.', "Give a text.")),
         (
@@ -99,7 +99,7 @@ def test_every_config_error_has_a_plain_message(model: type[BaseModel]) -> None:
             (
                 "on_error",
                 '"On error" is "retry", not one of fail, continue or branch.',
-                "Give one of fail, continue or branch.",
+                "Choose one of fail, continue or branch.",
             ),
         ),
         (
@@ -108,14 +108,14 @@ def test_every_config_error_has_a_plain_message(model: type[BaseModel]) -> None:
             (
                 "type",
                 '"Type" is "string", not one of any, text, json, number, boolean or list.',
-                "Give one of any, text, json, number, boolean or list.",
+                "Choose one of any, text, json, number, boolean or list.",
             ),
         ),
         ("input", {"name": "x" * 101}, ("name", '"Name" has more than 100 characters.', "Shorten it.")),
         (
             "router",
             {"branches": []},
-            ("branches", '"Branches" has fewer entries than the 1 that it needs.', "Add what is missing."),
+            ("branches", '"Branches" has fewer than 1 entries.', "Add what is missing."),
         ),
         ("router", {"branches": [{}]}, ("branches.0.name", '"Branches" (0.name) is missing.', "Add it.")),
         ("router", {"branches": ["a"]}, ("branches.0", '"Branches" (0) is "a", not an object.', "Give an object.")),
@@ -124,14 +124,14 @@ def test_every_config_error_has_a_plain_message(model: type[BaseModel]) -> None:
             {"branches": [{"name": "a"}, {"name": "B c"}]},
             (
                 "branches.1.name",
-                '"Branches" (1.name) is "B c", not small letters, digits and underscores with a letter first.',
-                "Give small letters, digits and underscores with a letter first.",
+                '"Branches" (1.name) is "B c", not lowercase letters, digits and underscores, starting with a letter.',
+                "Use lowercase letters, digits and underscores, starting with a letter.",
             ),
         ),
         (
             "input",
             {"name": "a\ud800"},
-            ("name", '"Name" holds half of a character (a lone surrogate).', "Remove that character."),
+            ("name", '"Name" contains half of a character (a lone surrogate).', "Remove that character."),
         ),
         (
             "loop",

@@ -71,7 +71,7 @@ def test_inserted_values_cannot_form_a_placeholder() -> None:
         ("{{ {'a': 1 }}", 0, "The {{ that starts here is not closed."),
         ("{{}}", 2, "The {{ }} here is empty."),
         ("{{a}} {{ \n }}", 8, "The {{ }} here is empty."),
-        ("it's {{ it's }}", 10, "The text that starts here with ' has no end."),
+        ("it's {{ it's }}", 10, "The text that starts here with ' is not closed."),
         ("x {{ a b }}", 7, "`b` is not expected here."),
         ("x {{ a + }}", 9, "ends before it is complete"),
         ("x {{ loop }}", 5, "`loop` is a group of values"),

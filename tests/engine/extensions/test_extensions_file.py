@@ -75,13 +75,13 @@ def test_a_folder_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "settings").write_text("no folder")
     with pytest.raises(ExtensionsError, match="cannot be written") as caught:
         write_extensions(tmp_path / "settings" / "extensions.json", Extensions())
-    assert caught.value.remedy == "Look at the folder."
+    assert caught.value.remedy == "Check the folder."
 
 
 def test_tools_of_a_server_are_offered_after_it_was_asked_until_its_settings_change(file: Path) -> None:
     extensions = Extensions(servers={"sample": SERVER})
     (remark,) = activate_extensions(extensions, file)
-    assert remark.message.startswith('What the MCP server "sample" offers is not known yet.')
+    assert remark.message.startswith('The tools of the MCP server "sample" are not known yet.')
     assert remark.fix == "ask_server:sample"
     listing = Listing(fingerprint=SERVER.fingerprint, tools=(ListedTool(name="work"),))
     write_listings(listings_path(file), {"sample": listing})

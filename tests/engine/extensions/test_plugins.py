@@ -92,11 +92,14 @@ BROKEN = {
     "exits": ("import sys; sys.exit(0)", 'The plugin "exits" cannot be loaded (SystemExit: 0).'),
     "imports": ("import no_such_module", "No module named 'no_such_module'"),
     "empty": ("x = 1", 'The plugin "empty" cannot be loaded (AttributeError'),
-    "number": ("PLUGIN = 3", '"number_module:PLUGIN" is no plugin but a int.'),
-    "comma": (FORGETS_THE_COMMA, 'The plugin "comma" cannot be enabled: its "tools" is no tuple but a Tool.'),
-    "string": (GIVES_NO_PORT_TYPE, 'cannot be enabled: its tool "fine" gives "string", which is no type of a port.'),
+    "number": ("PLUGIN = 3", '"number_module:PLUGIN" is not a plugin but a int.'),
+    "comma": (FORGETS_THE_COMMA, 'The plugin "comma" cannot be enabled: its "tools" is not a tuple but a Tool.'),
+    "string": (
+        GIVES_NO_PORT_TYPE,
+        'cannot be enabled: its tool "fine" returns "string", not a port type.',
+    ),
     "prefix": (HAS_NO_PREFIX, 'cannot be enabled: no plugin can have models with the prefix "Mine!".'),
-    "listed": (LISTS_SOMETHING_ELSE, 'cannot be enabled: its "node_types" holds a Tool that is no NodeSpec.'),
+    "listed": (LISTS_SOMETHING_ELSE, 'cannot be enabled: its "node_types" contains a Tool that is not a NodeSpec.'),
     "format": (TAKES_A_FORMAT, 'cannot be enabled: there is "react-flow" already among importers.'),
     "taker": (TAKES_A_NAME, 'The plugin "taker" cannot be enabled: there is "llm" already among node types.'),
 }

@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,67 +17,32 @@ import pytest
 
 from engine.models import embedded
 from engine.models.embedded import EmbeddedModel
-from engine.models.protocol import Message, ModelError, ModelErrorKind, Request, ToolCall, ToolDefinition
+from engine.models.protocol import ModelError, ModelErrorKind, ToolCall, ToolDefinition
+from tests.engine.models.embedded_fixtures import (
+    HELLO,
+    READY,
+    TAKE,
+    CloseLater,
+    Worker,
+    close_later_fixture,
+    failure_of,
+    on_linux,
+    wait_for_end,
+    worker_fixture,
+)
 
-HELLO = Request((Message("user", "Hi"),), max_tokens=2)
 Make = Callable[..., EmbeddedModel]
-on_linux = pytest.mark.skipif(sys.platform != "linux", reason="looks at Linux's own means of watching processes")
+__all__ = ["close_later_fixture", "worker_fixture"]
 
 
 @pytest.fixture
-async def make() -> AsyncIterator[Make]:
+def make(close_later: CloseLater) -> Make:
     """Creates models that are closed after the test."""
-    async with AsyncExitStack() as stack:
-
-        def make_one(**arguments: object) -> EmbeddedModel:
-            model = EmbeddedModel(**arguments)  # pyright: ignore[reportArgumentType] - arguments by name
-            stack.push_async_callback(model.close)
-            return model
-
-        yield make_one
-
-
-@pytest.fixture
-def worker(tmp_path: Path) -> Callable[[str], Path]:
-    """Writes a program that the child runs instead of the real one; it has already read its settings."""
-
-    def write(program: str) -> Path:
-        file = tmp_path / "worker.py"
-        file.write_text(f"import json, os, sys, time\nsettings = sys.stdin.readline()\n{program}")
-        return file
-
-    return write
-
-
-async def failure_of(model: EmbeddedModel) -> ModelError:
-    with pytest.raises(ModelError) as caught:
-        await model.complete(HELLO)
-    assert "\n" not in str(caught.value)
-    return caught.value
-
-
-def wait_for_end(process_id: int) -> None:
-    """Wait until a process that need not be our child has ended."""
-    try:
-        descriptor = os.pidfd_open(process_id)
-    except ProcessLookupError:
-        return
-    try:
-        watcher = select.poll()
-        watcher.register(descriptor, select.POLLIN)
-        assert watcher.poll(20_000), f"process {process_id} is still there"
-    finally:
-        os.close(descriptor)
-
-
-READY = "print(json.dumps({'tell': 'ready'}), flush=True)\n"
-TAKE = "request = json.loads(sys.stdin.readline())\n"
+    return lambda **arguments: close_later(EmbeddedModel(**arguments))
 
 
 @on_linux
-async def test_warm_up_starts_the_child_before_the_first_call(
-    make: Make, worker: Callable[[str], Path], tmp_path: Path
-) -> None:
+async def test_warm_up_starts_the_child_before_the_first_call(make: Make, worker: Worker, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "started")
     program = "open('started', 'w').close()\n" + READY + "sys.stdin.readline()"
     model = make(worker=worker(program.replace("started", str(tmp_path / "started"))))
@@ -104,7 +67,7 @@ async def test_warm_up_starts_the_child_before_the_first_call(
         READY + TAKE + "print('Bus error', flush=True); sys.stdin.readline()",
     ],
 )
-async def test_child_with_invalid_output_is_ended(make: Make, worker: Callable[[str], Path], program: str) -> None:
+async def test_child_with_invalid_output_is_ended(make: Make, worker: Worker, program: str) -> None:
     model = make(worker=worker(program))
     error = await failure_of(model)
     assert error.kind is ModelErrorKind.INTERRUPTED
@@ -113,9 +76,7 @@ async def test_child_with_invalid_output_is_ended(make: Make, worker: Callable[[
 
 
 @pytest.mark.parametrize("before", ["", READY + TAKE])
-async def test_exit_of_the_child_is_reported_with_its_last_output(
-    make: Make, worker: Callable[[str], Path], before: str
-) -> None:
+async def test_exit_of_the_child_is_reported_with_its_last_output(make: Make, worker: Worker, before: str) -> None:
     program = (
         before + "print('half a mess', end='', flush=True)\nprint('something\\tbroke', file=sys.stderr)\nsys.exit(3)"
     )
@@ -124,14 +85,14 @@ async def test_exit_of_the_child_is_reported_with_its_last_output(
     assert "it ended by itself with exit code 3; its last output was: something broke." in error.message
 
 
-async def test_child_that_exits_without_reading_is_noticed(make: Make, worker: Callable[[str], Path]) -> None:
+async def test_child_that_exits_without_reading_is_noticed(make: Make, worker: Worker) -> None:
     error = await failure_of(make(worker=worker("os.close(0)\n" + READY)))
     assert error.kind is ModelErrorKind.INTERRUPTED
     assert "it ended by itself with exit code 0." in error.message
 
 
 async def test_python_path_does_not_affect_the_child(
-    make: Make, worker: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make: Make, worker: Worker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "json.py").write_text("raise SystemExit('wrong module')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -140,7 +101,7 @@ async def test_python_path_does_not_affect_the_child(
     assert "cannot start: json." in (await failure_of(make(worker=worker(program)))).message
 
 
-async def test_only_the_end_of_the_error_output_is_kept(make: Make, worker: Callable[[str], Path]) -> None:
+async def test_only_the_end_of_the_error_output_is_kept(make: Make, worker: Worker) -> None:
     program = "for n in range(20000): print('noise', n, file=sys.stderr)\nsys.exit(1)"
     error = await failure_of(make(worker=worker(program)))
     assert "noise 19999" in error.message
@@ -148,7 +109,7 @@ async def test_only_the_end_of_the_error_output_is_kept(make: Make, worker: Call
     assert len(error.message) < 700
 
 
-async def test_messages_about_other_calls_are_ignored(make: Make, worker: Callable[[str], Path]) -> None:
+async def test_messages_about_other_calls_are_ignored(make: Make, worker: Worker) -> None:
     answer = """
 for number in (request["id"] + 1, request["id"]):
     print(json.dumps({"tell": "text", "id": number, "text": f"{number - request['id']}"}))
@@ -159,9 +120,7 @@ sys.stdin.readline()
     assert (reply.text, reply.finish) == ("0", "other")
 
 
-async def test_tools_are_described_and_calls_parsed_from_the_text(
-    make: Make, worker: Callable[[str], Path], tmp_path: Path
-) -> None:
+async def test_tools_are_described_and_calls_parsed_from_the_text(make: Make, worker: Worker, tmp_path: Path) -> None:
     asked = tmp_path / "asked.json"
     answer = f"""
 open({str(asked)!r}, "w").write(json.dumps(request["body"]["messages"]))
@@ -180,7 +139,7 @@ sys.stdin.readline()
 
 
 @on_linux
-async def test_unresponsive_child_is_killed_and_replaced(make: Make, worker: Callable[[str], Path]) -> None:
+async def test_unresponsive_child_is_killed_and_replaced(make: Make, worker: Worker) -> None:
     stuck = """
 print(json.dumps({"tell": "text", "id": request["id"], "text": str(os.getpid())}), flush=True)
 while True:
@@ -195,7 +154,7 @@ while True:
         await asyncio.to_thread(wait_for_end, process_id)
 
 
-async def test_call_canceled_while_waiting_never_reaches_the_child(make: Make, worker: Callable[[str], Path]) -> None:
+async def test_call_canceled_while_waiting_never_reaches_the_child(make: Make, worker: Worker) -> None:
     counting = """
 count = 0
 for line in sys.stdin:
@@ -220,7 +179,7 @@ for line in sys.stdin:
     assert (await third).text == "2"
 
 
-async def test_closing_during_the_start_ends_the_child(make: Make, worker: Callable[[str], Path]) -> None:
+async def test_closing_during_the_start_ends_the_child(make: Make, worker: Worker) -> None:
     model = make(worker=worker("sys.stdin.readline()"))
     task = asyncio.create_task(model.complete(HELLO))
     await asyncio.sleep(0)
@@ -348,9 +307,9 @@ def test_program_that_does_not_close_the_model_ends_cleanly(tmp_path: Path) -> N
 
 
 async def test_uses_half_of_the_cores_and_at_least_one(
-    make: Make, worker: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+    make: Make, worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reported = worker("print(json.dumps({'tell': 'fatal', 'message': str(json.loads(settings)['threads'])}))")
+    reported = worker("print(json.dumps({'tell': 'fatal', 'message': str(settings['threads'])}))")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0}, raising=False)
     assert "cannot start: 1." in (await failure_of(make(worker=reported))).message
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(9)))

@@ -9,9 +9,7 @@ import asyncio
 import json
 import os
 import signal
-import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,18 +18,28 @@ import pytest
 from engine.models import embedded
 from engine.models.catalog import Models
 from engine.models.demo_weights import find_weights
-from engine.models.embedded import WORKER
+from engine.models.embedded import WORKER, EmbeddedModel
 from engine.models.gguf_files import GgufSettings
 from engine.models.gguf_model import GgufModel
 from engine.models.protocol import Finish, Message, ModelError, ModelErrorKind, Price, Request, ToolCall, ToolDefinition
+from tests.engine.models.embedded_fixtures import (
+    HELLO,
+    READY,
+    TAKE,
+    CloseLater,
+    Worker,
+    close_later_fixture,
+    failure_of,
+    on_linux,
+    wait_for_end,
+    worker_fixture,
+)
 from tests.engine.models.gguf_writer import language_model, write_demo_model, write_header
-from tests.engine.models.test_embedded_process import wait_for_end
 
-HELLO = Request((Message("user", "Hi"),), max_tokens=2)
 STORY = Request((Message("user", "Write a long story."),))
 NAME = "gguf:tiny-chat"
-Make = Callable[..., GgufModel]
-on_linux = pytest.mark.skipif(sys.platform != "linux", reason="uses Linux's own limits and ways to watch processes")
+Make = Callable[..., EmbeddedModel]
+__all__ = ["close_later_fixture", "worker_fixture"]
 
 STRICT_TEMPLATE = (
     "{% for message in messages %}"
@@ -61,43 +69,21 @@ def shared() -> Iterator[GgufModel]:
 
 
 @pytest.fixture
-async def make() -> AsyncIterator[Make]:
+def make(close_later: CloseLater) -> Make:
     """Creates models that are closed after the test."""
-    async with AsyncExitStack() as stack:
 
-        def make_one(name: object = NAME, **more: object) -> GgufModel:
-            model = GgufModel(f"gguf:{name}" if isinstance(name, Path) else str(name), **more)  # pyright: ignore[reportArgumentType] - arguments by name
-            stack.push_async_callback(model.close)
-            return model
+    def make_one(name: object = NAME, **more: object) -> EmbeddedModel:
+        model = GgufModel(f"gguf:{name}" if isinstance(name, Path) else str(name), **more)  # pyright: ignore[reportArgumentType] - arguments by name
+        return close_later(model)
 
-        yield make_one
+    return make_one
 
 
-@pytest.fixture
-def worker(tmp_path: Path) -> Callable[[str], Path]:
-    """Writes a program that the child runs instead of the real one."""
-
-    def write(program: str) -> Path:
-        file = tmp_path / "worker.py"
-        file.write_text(f"import json, os, sys, signal\nsettings = json.loads(sys.stdin.readline())\n{program}")
-        return file
-
-    return write
-
-
-READY = "print(json.dumps({'tell': 'ready'}), flush=True)\nrequest = json.loads(sys.stdin.readline())\n"
 ECHO_SETTINGS = """
 print(json.dumps({"tell": "text", "id": request["id"], "text": json.dumps(settings)}))
 print(json.dumps({"tell": "done", "id": request["id"], "finish": "stop"}), flush=True)
 sys.stdin.readline()
 """
-
-
-async def failure_of(model: GgufModel, request: Request = HELLO) -> ModelError:
-    with pytest.raises(ModelError) as caught:
-        await model.complete(request)
-    assert "\n" not in str(caught.value)
-    return caught.value
 
 
 async def test_file_answers_like_any_model(shared: GgufModel) -> None:
@@ -174,8 +160,8 @@ async def test_context_length_is_a_setting_that_applies_to_the_next_call(make: M
     assert "8,192" in first.remedy
 
 
-async def test_settings_reach_the_child_and_have_defaults(make: Make, worker: Callable[[str], Path]) -> None:
-    program = worker(READY + ECHO_SETTINGS)
+async def test_settings_reach_the_child_and_have_defaults(make: Make, worker: Worker) -> None:
+    program = worker(READY + TAKE + ECHO_SETTINGS)
 
     given = GgufSettings(context_tokens=300, threads=1, gpu_layers=0)
     chosen = json.loads((await make(settings=lambda: given, worker=program).complete(HELLO)).text)
@@ -186,10 +172,10 @@ async def test_settings_reach_the_child_and_have_defaults(make: Make, worker: Ca
     assert default["gpu_layers"] is None
 
 
-async def test_no_more_threads_than_cores_are_used(make: Make, worker: Callable[[str], Path]) -> None:
-    reply = await make(settings=lambda: GgufSettings(threads=100_000), worker=worker(READY + ECHO_SETTINGS)).complete(
-        HELLO
-    )
+async def test_no_more_threads_than_cores_are_used(make: Make, worker: Worker) -> None:
+    reply = await make(
+        settings=lambda: GgufSettings(threads=100_000), worker=worker(READY + TAKE + ECHO_SETTINGS)
+    ).complete(HELLO)
     assert json.loads(reply.text)["threads"] == os.cpu_count()
 
 
@@ -200,9 +186,9 @@ async def test_runtime_that_aborts_is_reported_without_a_backtrace(make: Make) -
     assert "Inferior" not in error.message
 
 
-async def test_default_context_is_no_longer_than_the_model_supports(make: Make, worker: Callable[[str], Path]) -> None:
+async def test_default_context_is_no_longer_than_the_model_supports(make: Make, worker: Worker) -> None:
     file = write_header(worker("").parent / "short.gguf", language_model())
-    reply = await make(file, settings=GgufSettings, worker=worker(READY + ECHO_SETTINGS)).complete(HELLO)
+    reply = await make(file, settings=GgufSettings, worker=worker(READY + TAKE + ECHO_SETTINGS)).complete(HELLO)
     assert json.loads(reply.text)["context_tokens"] == 2048
 
 
@@ -214,9 +200,9 @@ async def test_longer_context_than_the_model_supports_is_refused(make: Make) -> 
     assert "8,192" in error.message
 
 
-async def test_replaced_file_is_loaded_again(make: Make, worker: Callable[[str], Path], tmp_path: Path) -> None:
+async def test_replaced_file_is_loaded_again(make: Make, worker: Worker, tmp_path: Path) -> None:
     file = write_header(tmp_path / "own.gguf", language_model())
-    model = make(file, settings=GgufSettings, worker=worker(READY + ECHO_SETTINGS))
+    model = make(file, settings=GgufSettings, worker=worker(READY + TAKE + ECHO_SETTINGS))
     first = json.loads((await model.complete(HELLO)).text)
     write_header(file, language_model(**{"llama.context_length": 1024}))
     os.utime(file, ns=(1, 1))
@@ -243,9 +229,7 @@ async def test_without_a_chat_template_chatml_is_used(make: Make, tmp_path: Path
     assert ["ChatML" in warning for warning in reply.warnings] == [True]
 
 
-async def test_tools_are_described_and_reasoning_is_separate(
-    make: Make, worker: Callable[[str], Path], tmp_path: Path
-) -> None:
+async def test_tools_are_described_and_reasoning_is_separate(make: Make, worker: Worker, tmp_path: Path) -> None:
     asked = tmp_path / "asked.json"
     answer = f"""
 open({str(asked)!r}, "w").write(json.dumps(request["body"]))
@@ -257,7 +241,7 @@ sys.stdin.readline()
     tools = (ToolDefinition("add", "Adds.", {"type": "object"}),)
     request = replace(HELLO, tools=tools, extra_parameters={"top_k": 4, "stream": False}, reasoning_effort="low")
 
-    reply = await make(settings=GgufSettings, worker=worker(READY + answer)).complete(request)
+    reply = await make(settings=GgufSettings, worker=worker(READY + TAKE + answer)).complete(request)
 
     assert (reply.tool_calls, reply.finish) == ((ToolCall("call_1", "add", {"a": 1}),), "tool_calls")
     assert reply.reasoning == "Add them."
@@ -363,9 +347,9 @@ async def test_too_little_memory_is_reported(make: Make, tmp_path: Path) -> None
     assert NAME in error.message
 
 
-@pytest.mark.parametrize("before", ["", READY])
+@pytest.mark.parametrize("before", ["", READY + TAKE])
 async def test_process_that_the_system_kills_for_its_memory_is_reported(
-    make: Make, worker: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str
+    make: Make, worker: Worker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str
 ) -> None:
     counts = tmp_path / "vmstat"
     counts.write_text("pgfault 5\noom_kill 2\n")
@@ -382,11 +366,11 @@ async def test_process_that_the_system_kills_for_its_memory_is_reported(
 
 @on_linux
 async def test_idle_process_ends_and_the_next_call_starts_another(
-    make: Make, worker: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+    make: Make, worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(GgufModel, "idle_s", 0.05)
     report = ECHO_SETTINGS.replace("json.dumps(settings)", "str(os.getpid())")
-    model = make(settings=GgufSettings, worker=worker(READY + report))
+    model = make(settings=GgufSettings, worker=worker(READY + TAKE + report))
 
     first = int((await model.complete(HELLO)).text)
     await asyncio.to_thread(wait_for_end, first)

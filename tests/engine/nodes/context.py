@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.models.protocol import Finish, Message, Reply, Request, Usage
+from engine.models.protocol import Finish, Message, ModelChoice, Reply, Request, Usage
 from engine.nodes.context import Answer, IterationNote, NodeContext, Services, ToolOutcome
 from engine.nodes.node_registry import builtin_registry
-from engine.nodes.spec import ModelChoice, Outputs
+from engine.nodes.spec import Outputs
 from engine.values import Value
 
 

@@ -13,6 +13,7 @@ from pydantic_core import PydanticUndefined
 
 from engine.document.problems import Severity
 from engine.expr import ExpressionError, TemplateError, compile_expression, compile_template
+from engine.models.protocol import ModelChoice
 from engine.nodes.json_values import compile_schema
 from engine.nodes.node_registry import builtin_registry
 from engine.nodes.router import Branch, RouterConfig
@@ -21,7 +22,6 @@ from engine.nodes.spec import (
     AnySpec,
     Category,
     FieldProblem,
-    ModelChoice,
     NamedText,
     NodeConfig,
     Port,

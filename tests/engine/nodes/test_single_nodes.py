@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from engine.models.protocol import Finish, Message, Reply
+from engine.models.protocol import Finish, Message, ModelChoice, Reply
 from engine.nodes.context import IterationNote
 from engine.nodes.node_registry import builtin_registry
-from engine.nodes.spec import ModelChoice, NodeError
+from engine.nodes.spec import NodeError
 from engine.values import Value
 from tests.engine.nodes.context import FakeServices, run_node
 
@@ -61,57 +61,31 @@ async def test_the_iteration_note_is_at_the_end_of_the_prompt() -> None:
 DRAFT = "A draft that is long enough to stand there by no chance"
 
 
+@pytest.mark.parametrize("prompt", ["Go.", ""])
+def test_the_iteration_note_of_the_first_iteration_is_the_number_alone(prompt: str) -> None:
+    note = "This is iteration 1 of 3."
+    assert IterationNote(1, 3, None).added_to(prompt) == "\n\n".join(filter(None, [prompt, note]))
+
+
 @pytest.mark.parametrize(
-    ("note", "prompt", "expected"),
+    ("previous", "prompt", "quoted"),
     [
-        (IterationNote(1, 3, None), "Go.", "Go.\n\nThis is iteration 1 of 3."),
-        (IterationNote(1, 3, None), "", "This is iteration 1 of 3."),
-        (
-            IterationNote(2, 3, "a draft"),
-            "Go.",
-            "Go.\n\nThis is iteration 2 of 3. The iteration before gave:\na draft\n\nImprove on it.",
-        ),
-        (
-            IterationNote(3, 3, DRAFT),
-            f"Go: {DRAFT}.",
-            f"Go: {DRAFT}.\n\nThis is iteration 3 of 3. What the iteration before gave stands above; improve on it.",
-        ),
-        (
-            IterationNote(3, 3, DRAFT),
-            "Go: a draft.",
-            f"Go: a draft.\n\nThis is iteration 3 of 3. The iteration before gave:\n{DRAFT}\n\nImprove on it.",
-        ),
-        (
-            IterationNote(2, 3, 5),
-            "Give a number from 1 to 15.",
-            "Give a number from 1 to 15.\n\nThis is iteration 2 of 3. The iteration before gave:\n5\n\nImprove on it.",
-        ),
-        (
-            IterationNote(2, 3, "x" * 39),
-            "x" * 39,
-            f"{'x' * 39}\n\nThis is iteration 2 of 3. The iteration before gave:\n{'x' * 39}\n\nImprove on it.",
-        ),
-        (
-            IterationNote(2, 3, "x" * 40),
-            "x" * 40,
-            f"{'x' * 40}\n\nThis is iteration 2 of 3. What the iteration before gave stands above; improve on it.",
-        ),
-        (
-            IterationNote(2, 3, {"b": 1, "a": "{{x}}"}),
-            "Go.",
-            'Go.\n\nThis is iteration 2 of 3. The iteration before gave:\n{"a":"{{x}}","b":1}\n\nImprove on it.',
-        ),
-        (
-            IterationNote(2, 3, None),
-            "Go.",
-            "Go.\n\nThis is iteration 2 of 3. The iteration before gave:\n\n\nImprove on it.",
-        ),
+        ("a draft", "Go.", "a draft"),
+        (DRAFT, f"Go: {DRAFT}.", None),
+        (DRAFT, "Go: a draft.", DRAFT),
+        (5, "Give a number from 1 to 15.", "5"),
+        ("x" * 39, "x" * 39, "x" * 39),
+        ("x" * 40, "x" * 40, None),
+        ({"b": 1, "a": "{{x}}"}, "Go.", '{"a":"{{x}}","b":1}'),
+        (None, "Go.", ""),
     ],
 )
-def test_the_iteration_note_has_the_number_and_the_previous_result(
-    note: IterationNote, prompt: str, expected: str
+def test_the_iteration_note_has_the_number_and_the_previous_result_unless_the_prompt_has_it(
+    previous: Value, prompt: str, quoted: str | None
 ) -> None:
-    assert note.added_to(prompt) == expected
+    before, note = IterationNote(2, 3, previous).added_to(prompt).rsplit("\n\nThis is iteration 2 of 3. ")
+    assert before == prompt
+    assert note.split("\n")[1:-2] == ([] if quoted is None else [quoted])
 
 
 @pytest.mark.parametrize(

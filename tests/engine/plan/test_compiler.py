@@ -8,8 +8,9 @@ import pytest
 
 from engine import Workflow
 from engine.document.operations import SetEnabled
+from engine.models.protocol import ModelChoice
 from engine.nodes.node_registry import builtin_registry
-from engine.nodes.spec import ModelChoice, PortType
+from engine.nodes.spec import PortType
 from engine.plan.compiler import compile_workflow
 from engine.plan.execution_plan import GraphPlan, InputPlan, LoopPlan, NodePlan
 from engine.plan.resolve import resolve

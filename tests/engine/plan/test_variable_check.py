@@ -43,10 +43,10 @@ def test_members_of_loop_are_valid_in_its_body(text: str) -> None:
     ("text", "says"),
     [
         ("{{loop.round}}", "`loop.round` cannot be filled in: `loop` has history, index, input, iteration, "),
-        ("{{loop.index.more}}", "`loop.index` is a number and has nothing in it."),
-        ("{{loop.last.b}}", '`b` is no node of it; the loop "loop" has a.'),
-        ("{{loop.last.text}}", '`text` is no node of it; the loop "loop" has a.'),
-        ("{{loop.parent.index}}", 'the loop "loop" lies in no other.'),
+        ("{{loop.index.more}}", "`loop.index` is a number and has no members."),
+        ("{{loop.last.b}}", '`b` is not one of its nodes; the loop "loop" has a.'),
+        ("{{loop.last.text}}", '`text` is not one of its nodes; the loop "loop" has a.'),
+        ("{{loop.parent.index}}", 'the loop "loop" is not in another loop.'),
         ("{{state.seen}}", "no node has a name in the state ('output_key')."),
         ("{{item}}", "`item` has a value only between an Iterator and its Aggregator."),
         ("{{index}}", "in a loop it is `loop.index`."),
@@ -79,8 +79,8 @@ def test_nested_bodies_see_the_loops_around_them() -> None:
 
     assert inner("{{loop.parent.index}} {{loop.parent.last.a}} {{loop.last.b}} {{loop.parent.last.two}}") == []
     assert 'the loop "two" has b.' in inner("{{loop.last.a}}")[0]
-    assert '`b` is no node of it; the loop "one" has ' in inner("{{loop.parent.last.b}}")[0]
-    assert 'the loop "one" lies in no other.' in inner("{{loop.parent.parent.index}}")[0]
+    assert '`b` is not one of its nodes; the loop "one" has ' in inner("{{loop.parent.last.b}}")[0]
+    assert 'the loop "one" is not in another loop.' in inner("{{loop.parent.parent.index}}")[0]
 
 
 @pytest.mark.parametrize("field", ["until", "score"])
@@ -90,8 +90,8 @@ def test_nested_bodies_see_the_loops_around_them() -> None:
         ("output == '' || similarity > 0.5 || cost_usd < 1.0 || elapsed_s > 5.0", None),
         ("nodes.a == ''", None),
         ("loop.index > 1 && loop.last.a == ''", None),
-        ("nodes.b == ''", '`b` is no node of it; the loop "loop" has a.'),
-        ("nodes.text == ''", '`text` is no node of it; the loop "loop" has a.'),
+        ("nodes.b == ''", '`b` is not one of its nodes; the loop "loop" has a.'),
+        ("nodes.text == ''", '`text` is not one of its nodes; the loop "loop" has a.'),
         ("result == ''", "here there is cost_usd, elapsed_s, loop, nodes, output, similarity."),
         ("input == ''", "here there is cost_usd, elapsed_s, loop, nodes, output, similarity."),
     ],
@@ -145,19 +145,22 @@ def test_members_of_a_record_are_valid(text: str) -> None:
             "{{loop.history[0].critic}}",
             "`loop.history[…].critic` cannot be filled in: the record of an iteration has index",
         ),
-        ("{{loop.history[loop.index].nodes.b}}", '`b` is no node of it; the loop "loop" has a.'),
-        ("{{loop.history[0]['nodes']['b']}}", '`b` is no node of it; the loop "loop" has a.'),
+        ("{{loop.history[loop.index].nodes.b}}", '`b` is not one of its nodes; the loop "loop" has a.'),
+        ("{{loop.history[0]['nodes']['b']}}", '`b` is not one of its nodes; the loop "loop" has a.'),
         ("{{loop.history.map(one, one.foo)}}", "`loop.history[…].foo`"),
-        ("{{loop.history.exists(one, one.nodes.b == '')}}", '`b` is no node of it; the loop "loop" has a.'),
+        ("{{loop.history.exists(one, one.nodes.b == '')}}", '`b` is not one of its nodes; the loop "loop" has a.'),
         ("{{loop.history.filter(one, one.foo)}}", "`loop.history[…].foo`"),
-        ("{{loop.history.filter(one, true).map(one, one.nodes.b)}}", '`b` is no node of it; the loop "loop" has a.'),
+        (
+            "{{loop.history.filter(one, true).map(one, one.nodes.b)}}",
+            '`b` is not one of its nodes; the loop "loop" has a.',
+        ),
         ("{{loop.history.filter(one, true)[0].foo}}", "`loop.history[…].foo`"),
         ("{{has(loop.history[0].foo)}}", "`loop.history[…].foo`"),
-        ("{{loop.history[0].score.more}}", "`score` is a number and has nothing in it."),
-        ("{{loop.history[0].reason.more}}", "`reason` is a text and has nothing in it."),
+        ("{{loop.history[0].score.more}}", "`score` is a number and has no members."),
+        ("{{loop.history[0].reason.more}}", "`reason` is a text and has no members."),
         ("{{loop.history.result}}", "take a record from it, as in `loop.history[0].result`."),
-        ("{{loop.history[0].nodes.a.title}}", "`a` gives a text, which has nothing in it."),
-        ("{{loop.last.a.title}}", "`a` gives a text, which has nothing in it."),
+        ("{{loop.history[0].nodes.a.title}}", "`a` outputs a text, which has no members."),
+        ("{{loop.last.a.title}}", "`a` outputs a text, which has no members."),
     ],
 )
 def test_unknown_members_of_a_record_are_problems(text: str, says: str) -> None:

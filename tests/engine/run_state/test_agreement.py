@@ -34,8 +34,7 @@ from engine.events import (
     RunResumed,
     RunStarted,
 )
-from engine.models.protocol import Message, Reply, Request, Usage
-from engine.nodes.spec import ModelCall
+from engine.models.protocol import Message, ModelCall, Reply, Request, Usage
 from engine.run_state.reducer import end_open_nodes, reduce_events
 from engine.run_state.result import RESULT_EVENTS, result_of
 from engine.run_state.state import (

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from engine.events import LoopStarted
-from engine.models.protocol import Message, Reply, Request, Usage
-from engine.nodes.spec import ModelCall
+from engine.models.protocol import Message, ModelCall, Reply, Request, Usage
 from engine.run_state.reducer import apply, reduce_events
 from engine.run_state.state import Detail, LoopExecution, iteration_at, nodes_on
 from tests.engine.cli.kit import Events

@@ -10,8 +10,7 @@ import pytest
 
 from engine import Workflow, loads
 from engine.events import NodeCalled, NodeCalling, NodeCompleted
-from engine.models.protocol import Message, Request, Usage
-from engine.nodes.spec import ModelChoice
+from engine.models.protocol import Message, ModelChoice, Request, Usage
 from engine.runner.run_storage import request_key, tool_key
 from engine.store import open_store
 from tests.engine.cli.kit import document, refine

@@ -16,7 +16,7 @@ from engine.document.problems import has_errors
 from engine.events import NodeCompleted, NodeFailed, NodeSkipped
 from engine.models.protocol import Usage
 from engine.plan.dependencies import part_nodes
-from engine.plan.part import Extent, Part
+from engine.plan.partial_run import Extent, Part
 from engine.plan.structure import analyse
 from engine.store.partial_runs import MissingValuesError, last_run, plan_partial_run, start_partial_run
 from tests.engine.semantics.kit import Played, begin, finish, options

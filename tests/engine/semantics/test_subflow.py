@@ -8,7 +8,7 @@ import pytest
 
 from engine import Workflow
 from engine.events import NodeCompleted, NodeFailed, NodeStarted
-from engine.nodes.spec import ModelChoice
+from engine.models.protocol import ModelChoice
 from engine.nodes.subflow import SPEC, SubflowConfig
 from engine.plan.compiler import compile_workflow
 from engine.plan.structure import node_at

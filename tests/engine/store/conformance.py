@@ -26,7 +26,7 @@ from engine import events
 from engine.errors import EngineError
 from engine.models.protocol import Finish, Reply, Usage
 from engine.nodes.context import Answer
-from engine.plan.part import Extent, Part
+from engine.plan.partial_run import Extent, Part
 from engine.run_state.reducer import reduce_events
 from engine.run_state.state import Detail
 from engine.runner.run_storage import PostedAnswer

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from engine.events import AnyEvent
-from engine.models.protocol import Finish, Message, Reply, Request, Usage
-from engine.nodes.spec import ModelCall
+from engine.models.protocol import Finish, Message, ModelCall, Reply, Request, Usage
 from engine.runner.run_storage import RunHead
 from tests.engine.cli.kit import Events
 

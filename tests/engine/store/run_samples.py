@@ -9,8 +9,7 @@ from typing import Any
 from engine import events
 from engine.errors import EngineError
 from engine.events import AnyEvent
-from engine.models.protocol import Message, Reply, Request, Usage
-from engine.nodes.spec import ModelCall
+from engine.models.protocol import Message, ModelCall, Reply, Request, Usage
 from engine.runner.run_storage import Journal, RunHead
 from engine.store.store_protocol import Store
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from engine import events as events_module
 from engine.events import AnyEvent
-from engine.models.protocol import Finish, Message, Reply, Request, ToolCall, ToolDefinition, Usage
-from engine.nodes.spec import ModelCall
+from engine.models.protocol import Finish, Message, ModelCall, Reply, Request, ToolCall, ToolDefinition, Usage
 from engine.store.codec import KIND_CODES
 
 # With lone halves of surrogate pairs, and with two of them side by side, which is not the character that they make.

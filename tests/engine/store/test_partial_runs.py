@@ -18,7 +18,7 @@ from engine.document.operations import (
     SetTitle,
 )
 from engine.events import LoopStarted, NodeCompleted, RunStarted
-from engine.plan.part import Extent, Part
+from engine.plan.partial_run import Extent, Part
 from engine.runner.declared_inputs import InputError
 from engine.store.partial_runs import MissingValuesError, last_run, plan_partial_run, start_partial_run
 from engine.store.resume import fork, plan_fork, resume

@@ -10,8 +10,7 @@ import pytest
 from engine import RunOptions, loads, start
 from engine.models.catalog import Models
 from engine.models.keys import Keys
-from engine.models.protocol import Finish, Message, ModelError, ModelErrorKind, Reply, Request, Usage
-from engine.nodes.spec import ModelCall
+from engine.models.protocol import Finish, Message, ModelCall, ModelError, ModelErrorKind, Reply, Request, Usage
 from engine.run_state.result import RunResult
 from engine.store.recorded_model import RECORDED_NOTE, recorded_models
 from engine.store.run_file import head_of, run_to_json

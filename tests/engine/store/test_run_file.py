@@ -108,16 +108,16 @@ def test_event_of_an_older_version_gets_defaults_for_new_fields():
         (event_with(1, type="os.system"), "Event 2 cannot be read: There is no event type “os.system”."),
         (
             event_with(1, time="now"),
-            "Event 2 cannot be read: The field “time” of an event “node.started” takes a number.",
+            "Event 2 cannot be read: The field “time” of an event “node.started” must be a number.",
         ),
         (event_with(1, time=1e18), "Event 2 has an invalid time."),
         (event_with(1, time=-1), "Event 2 has an invalid time."),
-        (event_with(1, inputs=[]), "The field “inputs” of an event “node.started” takes an object."),
-        (event_with(5, call={}), "The field “call.model” of an event “node.called” takes a value, but is missing."),
-        (event_with(6, kind="x"), "The field “kind” of an event “node.waiting” takes one of approval, question."),
+        (event_with(1, inputs=[]), "The field “inputs” of an event “node.started” must be an object."),
+        (event_with(5, call={}), "The field “call.model” of an event “node.called” must be present."),
+        (event_with(6, kind="x"), "The field “kind” of an event “node.waiting” must be one of approval, question."),
         (
             event_with(9, usage={"input_tokens": True}),
-            "The field “usage.input_tokens” of an event “node.completed” takes",
+            "The field “usage.input_tokens” of an event “node.completed” must be",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""The declaration of a part of a workflow that runs alone; see `engine.plan.dependencies` for its nodes."""
+"""The declaration of a partial run: a node, and how much around it runs. `engine.plan.dependencies` finds its nodes."""
 
 from __future__ import annotations
 
