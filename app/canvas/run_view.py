@@ -187,7 +187,7 @@ class RunDecorations:
     def _running_line(self, node: Node, execution: NodeExecution) -> str:
         """Return the best iteration of a loop, the last tool call of an agent, or the end of the stream."""
         best = best_so_far(self._run.loop(node.id, self._chosen)) if node.type in PAIR_BY_START else None
-        if best is not None:
+        if best is not None and best.score is not None:
             return f"best so far: iteration {best.index + 1}, score {format_score(best.score)}"
         if node.type == SUBFLOW:
             return self._running_in_subflow(f"{self._run.path_of(node.id, self._chosen)}.")

@@ -70,28 +70,28 @@ def test_every_config_error_has_a_plain_message(model: type[BaseModel]) -> None:
 @pytest.mark.parametrize(
     ("node_type", "config", "expected"),
     [
-        ("llm", {"prompt": 5}, ("prompt", '"Prompt" is 5, not a text.', "Give a text.")),
-        ("llm", {"prompt": None}, ("prompt", '"Prompt" is null, not a text.', "Give a text.")),
-        ("llm", {"retries": "2"}, ("retries", '"Retries" is "2", not a whole number.', "Give a whole number.")),
-        ("llm", {"retries": 1.5}, ("retries", '"Retries" is 1.5, not a whole number.', "Give a whole number.")),
-        ("llm", {"retries": True}, ("retries", '"Retries" is true, not a whole number.', "Give a whole number.")),
-        ("llm", {"retries": 21}, ("retries", '"Retries" is 21, and must be 20 or less.', "Give 20 or less.")),
-        ("llm", {"retries": -1}, ("retries", '"Retries" is -1, and must be 0 or more.', "Give 0 or more.")),
+        ("llm", {"prompt": 5}, ("prompt", '"Prompt" is 5, not a text.', "Use a text.")),
+        ("llm", {"prompt": None}, ("prompt", '"Prompt" is null, not a text.', "Use a text.")),
+        ("llm", {"retries": "2"}, ("retries", '"Retries" is "2", not a whole number.', "Use a whole number.")),
+        ("llm", {"retries": 1.5}, ("retries", '"Retries" is 1.5, not a whole number.', "Use a whole number.")),
+        ("llm", {"retries": True}, ("retries", '"Retries" is true, not a whole number.', "Use a whole number.")),
+        ("llm", {"retries": 21}, ("retries", '"Retries" is 21, and must be 20 or less.', "Use 20 or less.")),
+        ("llm", {"retries": -1}, ("retries", '"Retries" is -1, and must be 0 or more.', "Use 0 or more.")),
         (
             "llm",
             {"temperature": 2.5},
-            ("temperature", '"Temperature" is 2.5, and must be 2 or less.', "Give 2 or less."),
+            ("temperature", '"Temperature" is 2.5, and must be 2 or less.', "Use 2 or less."),
         ),
         (
             "llm",
             {"timeout_s": 0},
             ("timeout_s", '"Timeout (seconds)" is 0, and must be more than 0.', "Use a number greater than 0."),
         ),
-        ("llm", {"system": []}, ("system", '"System prompt" is a list, not a text.', "Give a text.")),
+        ("llm", {"system": []}, ("system", '"System prompt" is a list, not a text.', "Use a text.")),
         (
             "llm",
             {"reply_schema": "{}"},
-            ("reply_schema", '"Structured reply" is "{}", not an object.', "Give an object."),
+            ("reply_schema", '"Structured reply" is "{}", not an object.', "Use an object."),
         ),
         (
             "llm",
@@ -118,7 +118,7 @@ def test_every_config_error_has_a_plain_message(model: type[BaseModel]) -> None:
             ("branches", '"Branches" has fewer than 1 entries.', "Add what is missing."),
         ),
         ("router", {"branches": [{}]}, ("branches.0.name", '"Branches" (0.name) is missing.', "Add it.")),
-        ("router", {"branches": ["a"]}, ("branches.0", '"Branches" (0) is "a", not an object.', "Give an object.")),
+        ("router", {"branches": ["a"]}, ("branches.0", '"Branches" (0) is "a", not an object.', "Use an object.")),
         (
             "router",
             {"branches": [{"name": "a"}, {"name": "B c"}]},
@@ -139,7 +139,7 @@ def test_every_config_error_has_a_plain_message(model: type[BaseModel]) -> None:
             (
                 "inject_feedback",
                 '"Include iteration info" is "yes", not true or false.',
-                "Give true or false.",
+                "Use true or false.",
             ),
         ),
     ],
@@ -169,4 +169,4 @@ def test_unknown_kinds_of_errors_and_fields_have_messages() -> None:
     assert faults(_Untitled, {"size": 5}) == [("size", '"size" is 5, which does not fit.', "Correct it.")]
     with pytest.raises(ValidationError) as caught:
         _Untitled.model_validate(5)
-    assert list(config_errors(_Untitled, caught.value)) == [("", "It is 5, not an object.", "Give an object.")]
+    assert list(config_errors(_Untitled, caught.value)) == [("", "It is 5, not an object.", "Use an object.")]
