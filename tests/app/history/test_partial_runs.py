@@ -112,13 +112,19 @@ def test_run_from_here_runs_everything_after_the_node(workbench: Workbench, tmp_
     assert states(document) == {"text": CACHED, "plan": CACHED, "draft": DONE, "out": DONE}
 
 
-def test_missing_values_are_said_with_the_button_that_gets_them(
-    workbench: Workbench, tmp_path: Path, qtbot: QtBot
-) -> None:
+def lacking_values(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> DocumentPage:
+    """Run a node alone whose inputs have no values yet."""
     document = opened(workbench, tmp_path)
     document.session.select(["draft"])
     QTest.keyClick(workbench.window, Qt.Key.Key_F8)
     qtbot.waitUntil(lambda: text(document) != "")
+    return document
+
+
+def test_missing_values_are_reported_with_the_button_that_gets_them(
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot
+) -> None:
+    document = lacking_values(workbench, tmp_path, qtbot)
     assert "“plan” has not run" in text(document)
     assert "--" not in text(document)
     with qtbot.waitSignal(document.session.shown.started):
@@ -128,13 +134,10 @@ def test_missing_values_are_said_with_the_button_that_gets_them(
     assert text(document) == ""
 
 
-def test_missing_values_are_said_no_longer_once_another_run_starts(
+def test_the_report_of_missing_values_ends_when_another_run_starts(
     workbench: Workbench, tmp_path: Path, qtbot: QtBot
 ) -> None:
-    document = opened(workbench, tmp_path)
-    document.session.select(["draft"])
-    QTest.keyClick(workbench.window, Qt.Key.Key_F8)
-    qtbot.waitUntil(lambda: text(document) != "")
+    document = lacking_values(workbench, tmp_path, qtbot)
     QTest.keyClick(workbench.window, Qt.Key.Key_F5)
     ended(document, qtbot)
     assert text(document) == ""

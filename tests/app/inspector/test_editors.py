@@ -179,7 +179,7 @@ def test_number_outside_its_limits_is_marked_with_a_remedy(one_node: OneNode) ->
     QTest.keyClicks(number, "3")
     bench.qtbot.waitUntil(lambda: bench.problems("temperature") != [])
     assert len(bench.problems("temperature")) == 1
-    assert bench.problems("temperature")[0].endswith("Give 2 or less.")
+    assert bench.problems("temperature")[0].endswith("Use 2 or less.")
 
 
 def test_decimal_comma_is_accepted(one_node: OneNode) -> None:

@@ -259,15 +259,21 @@ def test_refused_key_of_a_server_can_be_replaced_from_the_error_bar(
     assert ring.kept == {("loopwright", f"host:{wire.host}"): CANARY}
 
 
-def test_missing_folder_is_allowed_in_the_dialog_of_the_error_bar(
-    workbench: Workbench, tmp_path: Path, qtbot: QtBot
-) -> None:
+def open_reader(workbench: Workbench, tmp_path: Path) -> DocumentPage:
+    """Open a workflow that reads a file of its folder."""
     made = Builder("Reading")
     read = made.add("tool", id="read", tool="read_file", arguments={"path": "a.txt"})
     made.connect(read["output"], made.add("output", id="text", name="text")["value"])
     (tmp_path / "a.txt").write_text("words")
     document = open_file(workbench, saved(tmp_path, "one.loop.json", made.build()))
     document.session.is_trusted = True
+    return document
+
+
+def test_missing_folder_is_allowed_in_the_dialog_of_the_error_bar(
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot
+) -> None:
+    document = open_reader(workbench, tmp_path)
     workbench.runs.run(document)
     run_ended(document, qtbot)
     qtbot.mouseClick(bar_button(document, "Allow and run…"), LEFT)
@@ -282,12 +288,7 @@ def test_missing_folder_is_allowed_in_the_dialog_of_the_error_bar(
 def test_a_part_that_is_not_stored_is_repeated_with_the_permission(
     workbench: Workbench, tmp_path: Path, qtbot: QtBot
 ) -> None:
-    made = Builder("Reading")
-    read = made.add("tool", id="read", tool="read_file", arguments={"path": "a.txt"})
-    made.connect(read["output"], made.add("output", id="text", name="text")["value"])
-    (tmp_path / "a.txt").write_text("words")
-    document = open_file(workbench, saved(tmp_path, "one.loop.json", made.build()))
-    document.session.is_trusted = True
+    document = open_reader(workbench, tmp_path)
     document.session.select(["read"])
     QTest.keyClick(workbench.window, Qt.Key.Key_F7)
     run_ended(document, qtbot)
