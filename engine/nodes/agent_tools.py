@@ -255,7 +255,7 @@ class Toolbox:
         arguments = call.arguments
         if isinstance(arguments, str):
             raise ToolError(
-                f"The arguments are not a JSON object: “{shown(arguments, 100)}”.", "Call it again with one."
+                f"The arguments are not a JSON object: “{shown(arguments, 100)}”.", "Call it again with a JSON object."
             )
         if call.name == FINISH:
             return self._answer(arguments)

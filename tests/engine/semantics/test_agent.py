@@ -99,7 +99,7 @@ async def test_max_turns_can_fail_the_agent(tools: Tools) -> None:
         ("ad", SUM, 'Error: There is no tool "ad". Did you mean "add"? The tools are: add, finish.'),
         ("hang", SUM, 'Error: There is no tool "hang". The tools are: add, finish.'),
         ("", {}, 'Error: There is no tool "". The tools are: add, finish.'),
-        ("add", "{broken", "Error: The arguments are not a JSON object: “{broken”. Call it again."),
+        ("add", "{broken", "Error: The arguments are not a JSON object: “{broken”. Call it again with a JSON object."),
         ("add", {"b": 1}, 'Error: The tool "add" cannot be called: '),
         ("add", {"a": "x"}, 'Error: The tool "add" cannot be called: '),
         ("finish", {}, 'Error: "answer" is missing. Call it again with the final answer.'),

@@ -86,7 +86,7 @@ async def test_an_answer_without_a_question_is_refused() -> None:
     with pytest.raises(EngineError, match='No question is open at "other"'):
         run.answer("other", Answer("approve"))
     run.answer("ask", Answer("approve"))
-    with pytest.raises(EngineError, match="Nothing waits"):
+    with pytest.raises(EngineError, match="No question is open"):
         run.answer("ask", Answer("reject"))
     await finish(run, models)
 

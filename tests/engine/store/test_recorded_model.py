@@ -132,5 +132,5 @@ def test_recorded_model_of_a_missing_run_is_a_missing_model(name: str):
 
 
 def test_recorded_model_needs_a_history():
-    with pytest.raises(ModelError, match="there is no history here"):
+    with pytest.raises(ModelError, match="there is no history"):
         Models(Keys({})).get("recorded:abc")
