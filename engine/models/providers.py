@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
 from engine.errors import EngineError
+from engine.models.protocol import EMBEDDED_MODEL, GGUF_PREFIX
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _HOST_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789.-:")
@@ -86,6 +87,11 @@ PROVIDERS: Mapping[str, Provider] = {
 def provider_named(name: str) -> Provider:
     """The provider with that prefix; an unlisted one has no known address."""
     return PROVIDERS.get(name) or Provider(name, name, (f"{name.upper()}_API_KEY",))
+
+
+def runs_on_own_machine(model: str) -> bool:
+    """Whether a model is in a file, or its provider is a server that people run themselves."""
+    return model == EMBEDDED_MODEL or model.startswith(GGUF_PREFIX) or provider_named(model.partition("/")[0]).local
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from engine.models.protocol import (
     ToolDefinition,
     Usage,
 )
+from engine.models.providers import runs_on_own_machine
 from engine.safe_file_io import normalize_line_ends
 from engine.text_sanitizing import one_line
 from engine.values import Value, immutable, to_text
@@ -390,10 +391,10 @@ def failure_of(reply: Reply, request: Request, config: Any) -> ModelError | None
         return _error(ModelErrorKind.REFUSAL, "The content filter withheld the reply.", _CHANGE_PROMPT, reply)
     if getattr(config, "allow_empty", False):
         return None
-    return no_text(reply)
+    return no_text(reply, request)
 
 
-def no_text(reply: Reply) -> ModelError:
+def no_text(reply: Reply, request: Request) -> ModelError:
     """The error of a reply without the text that is needed."""
     if reply.tool_calls:
         name = one_line(reply.tool_calls[0].name, 60)
@@ -404,8 +405,36 @@ def no_text(reply: Reply) -> ModelError:
         message = "The model's reply is empty."
     remedy = "Change the prompt or the model, or turn on 'Allow empty replies'."
     if reply.finish is Finish.LENGTH:
-        remedy = "Its limit was reached before any text: raise 'Max tokens'."
+        if request.max_tokens is None:
+            todo = "raise 'Max tokens' or the model's context length, or shorten the prompt"
+        elif _is_below_limit(reply, request.max_tokens):
+            todo = "shorten the prompt, raise the model's context length, or choose another model"
+        else:
+            todo = "raise 'Max tokens'"
+        remedy = f"Its limit was reached before any text: {todo}."
     return _error(ModelErrorKind.EMPTY_REPLY, message, remedy, reply)
+
+
+def is_context_full(call: ModelCall) -> bool:
+    """Whether a reply was truncated by the model's own limit, so that asking again with more text is no use.
+
+    Without 'Max tokens', the servers of providers have limits of their own for replies; the context may have room.
+    """
+    reply, limit = call.reply, call.request.max_tokens
+    if reply.finish is not Finish.LENGTH:
+        return False
+    return runs_on_own_machine(call.model) if limit is None else _is_below_limit(reply, limit)
+
+
+def _is_below_limit(reply: Reply, limit: int) -> bool:
+    """Whether a truncated reply is shorter than its limit: its context is full, or its server allows less."""
+    return reply.usage.exact and 0 < reply.usage.output_tokens < limit
+
+
+def context_full_error(call: ModelCall) -> ModelError:
+    """The error of a reply that `is_context_full`."""
+    where, remedy = _model_limit(call.reply)
+    return ModelError(ModelErrorKind.CUT_OFF, f"The reply was cut off {where}.", remedy, partial=call.reply.text)
 
 
 def cut_off_error(reply: Reply, request: Request) -> ModelError:
@@ -476,13 +505,17 @@ def _is_repeated(end: str, start: str, length: int) -> bool:
 
 def _limit(reply: Reply, request: Request) -> tuple[str, str]:
     """Return where a truncated reply was cut off, and what to do."""
-    limit, tokens = request.max_tokens, reply.usage.output_tokens
+    limit = request.max_tokens
     if limit is None:
         return "at the model's limit", f"Raise 'Max tokens' or the model's context length, or {_ASK_FOR_REST}"
-    if reply.usage.exact and 0 < tokens < limit:  # its context is full, or its server allows less than the node
-        where = f"after {format_count(tokens, 'token')}, at the model's limit"
-        return where, "Shorten the prompt, raise the model's context length, or choose another model."
+    if _is_below_limit(reply, limit):
+        return _model_limit(reply)
     return f"at {format_count(limit, 'token')}", f"Raise 'Max tokens', or {_ASK_FOR_REST}"
+
+
+def _model_limit(reply: Reply) -> tuple[str, str]:
+    where = f"after {format_count(reply.usage.output_tokens, 'token')}, at the model's limit"
+    return where, "Shorten the prompt, raise the model's context length, or choose another model."
 
 
 def _error(kind: ModelErrorKind, message: str, remedy: str, reply: Reply) -> ModelError:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from engine.expr import Template, compile_template
 from engine.models.protocol import Message
 from engine.nodes.context import NodeContext
-from engine.nodes.model_calls import ModelFields, UnreadableReplyError, ask, faults_by
+from engine.nodes.model_calls import ContextFullError, ModelFields, UnreadableReplyError, ask, faults_by
 from engine.nodes.spec import Category, NamedText, NodeSpec, Outputs, Port, TextKind
 from engine.nodes.structured_replies import read_judgement
 from engine.values import Value, to_text
@@ -156,7 +156,8 @@ async def _run(context: NodeContext[JudgeConfig]) -> Outputs:
         try:
             verdicts.append(await ask(context, config, messages, schema, reader, "verdict"))
         except UnreadableReplyError as error:
-            context.warn(f"The verdict could not be read, asked twice: {error} It counts as not done.")
+            times = "" if isinstance(error, ContextFullError) else ", asked twice"
+            context.warn(f"The verdict could not be read{times}: {error} It counts as not done.")
     if not verdicts:
         return {"done": False, "score": None, "reason": "", "scores": {}}
     return _combined(verdicts, config)

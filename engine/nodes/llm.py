@@ -68,7 +68,7 @@ async def _run(context: NodeContext[LlmConfig]) -> Outputs:
     if reply.tool_calls and await _exits_loop(context, reply):
         return {"usage": _usage(context)}
     if reply.tool_calls and not reply.text.strip() and not config.allow_empty:
-        raise no_text(reply)
+        raise no_text(reply, context.calls[-1].request)
     return {"output": reply.text, "usage": _usage(context)}
 
 

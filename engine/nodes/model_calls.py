@@ -13,8 +13,8 @@ from pydantic_core import PydanticCustomError
 
 from engine.document.problems import faults as faults_in
 from engine.expr import Scope, Template, compile_template
-from engine.models.protocol import Finish, Message, ModelChoice, Reply, ToolDefinition
-from engine.nodes.context import NodeContext
+from engine.models.protocol import Finish, Message, ModelChoice, ModelError, Reply, ToolDefinition
+from engine.nodes.context import NodeContext, context_full_error, is_context_full
 from engine.nodes.json_values import SchemaError, compile_schema
 from engine.nodes.spec import (
     CACHED_TEXTS,
@@ -365,6 +365,18 @@ _TRUNCATED: Final = {Finish.LENGTH: "at its token limit", Finish.CONTENT_FILTER:
 ReadT = TypeVar("ReadT")
 
 
+class ContextFullError(UnreadableReplyError):
+    """A reply cannot be read because it was truncated by the model's own limit.
+
+    Attributes:
+        error: The error for the user.
+    """
+
+    def __init__(self, error: ModelError) -> None:
+        super().__init__(f"{error.message} {error.remedy}")
+        self.error = error
+
+
 async def ask(
     context: NodeContext[Any],
     config: ModelFields,
@@ -373,7 +385,7 @@ async def ask(
     read_reply: Callable[[str], ReadT],
     what: str = "reply",
 ) -> ReadT:
-    """Ask for a structured reply; if the first cannot be read, ask once more with the error.
+    """Ask for a structured reply; if the first cannot be read, ask once more, unless the context is full.
 
     Args:
         context: The node that asks.
@@ -384,18 +396,32 @@ async def ask(
         what: The noun for the reply in the warning.
 
     Raises:
+        ContextFullError: The last reply could not be read because the model's context is full.
         UnreadableReplyError: The second reply could not be read either.
         ModelError, BudgetError: A call failed, or did not fit the budget.
     """
     reply = await call_model(context, config, messages, schema=schema)
     try:
-        return read_whole(reply, read_reply)
+        return _read_last(context, reply, read_reply)
+    except ContextFullError:
+        raise
     except UnreadableReplyError as failure:
         context.warn(f"The {what} could not be read ({str(failure).rstrip('.')}); asked once more.")
         again = f"That could not be read: {shown(str(failure), 500)} Answer again, with the JSON object alone."
     answer = [Message("assistant", reply.text)] if reply.text.strip() else []  # servers refuse empty messages
     second = await call_model(context, config, [*messages, *answer, Message("user", again)], schema=schema)
-    return read_whole(second, read_reply)
+    return _read_last(context, second, read_reply)
+
+
+def _read_last(context: NodeContext[Any], reply: Reply, read_reply: Callable[[str], ReadT]) -> ReadT:
+    """Read the reply of the last call, or of the calls that it continues."""
+    try:
+        return read_whole(reply, read_reply)
+    except UnreadableReplyError as failure:
+        last = context.calls[-1] if context.calls else None
+        if last is not None and is_context_full(last):
+            raise ContextFullError(context_full_error(last)) from failure
+        raise
 
 
 async def structured_reply(
@@ -404,10 +430,13 @@ async def structured_reply(
     """Ask for a reply that follows a JSON Schema, and return its value.
 
     Raises:
+        ModelError: The model's context is full.
         NodeError: Neither the first nor the second reply follows the schema.
     """
     try:
         return await ask(context, config, messages, schema, partial(read, schema=schema))
+    except ContextFullError as error:
+        raise error.error from error
     except UnreadableReplyError as error:
         raise NodeError(
             f"The reply does not follow the JSON Schema, asked twice: {error}",

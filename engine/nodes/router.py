@@ -18,7 +18,7 @@ from engine.exits.evaluator import DONE
 from engine.expr import Expression, Template, compile_expression, compile_template
 from engine.models.protocol import Message
 from engine.nodes.context import NodeContext
-from engine.nodes.model_calls import MODEL_FIELDS, ModelFields, UnreadableReplyError, ask
+from engine.nodes.model_calls import MODEL_FIELDS, ContextFullError, ModelFields, UnreadableReplyError, ask
 from engine.nodes.spec import (
     Category,
     FieldProblem,
@@ -193,8 +193,10 @@ async def _by_model(context: NodeContext[RouterConfig], criteria: Template) -> t
     try:
         return await ask(context, config, messages, verdict_schema(names), partial(read_branch, names=names), "verdict")
     except UnreadableReplyError as error:
-        failure = str(error).rstrip(".")
+        unreadable, failure = error, str(error).rstrip(".")
     fallback = fallback_branch(names)
+    if fallback is None and isinstance(unreadable, ContextFullError):
+        raise unreadable.error
     if fallback is None:
         raise NodeError(
             f"The model's verdict could not be read, asked twice: {failure}.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,7 +26,8 @@ from engine.events import (
     parse_place,
 )
 from engine.exits import MAX_ITERATIONS_CAP
-from engine.models.protocol import EMBEDDED_MODEL, GGUF_PREFIX
+from engine.models.protocol import EMBEDDED_MODEL, GGUF_PREFIX, Price
+from engine.models.providers import runs_on_own_machine
 from engine.nodes.node_registry import Registry
 from engine.plan.compiler import compile_workflow
 from engine.plan.execution_plan import GraphPlan, LoopPlan, Plan
@@ -210,7 +212,7 @@ def plan_fork(
         tuple(_describe_reused(point)),
         tuple(_describe_rerun(point)),
         _max_reruns(point),
-        _estimate(latest_events, point) if changes.model is None else _estimate_with(changes.model, workflow),
+        _estimate(latest_events, point) if changes.model is None else _estimate_with(changes.model, workflow, plan),
         tuple(
             f'The change to "{node}" has no effect: the node does not run again.'
             for node in changes.settings
@@ -479,10 +481,17 @@ def _estimate(past: Iterable[AnyEvent], point: ForkPoint) -> float | None:
     return total + sum(cost or 0.0 for cost in iterations) / len(iterations) * _max_reruns(point)
 
 
-def _estimate_with(model: str, workflow: Workflow) -> float | None:
-    """Estimate the cost with another model for every node: none for a model in a file, unknown for any other."""
-    is_in_file = model == EMBEDDED_MODEL or model.startswith(GGUF_PREFIX)
-    return 0.0 if is_in_file and model not in Settings.model_validate(workflow.settings).prices else None
+def _estimate_with(model: str, workflow: Workflow, plan: Plan) -> float | None:
+    """Estimate the cost with another model for every node: none for a model on this machine, unknown for any other."""
+    if not runs_on_own_machine(model) or model in Settings.model_validate(workflow.settings).prices:
+        return None
+    if model == EMBEDDED_MODEL or model.startswith(GGUF_PREFIX):
+        return 0.0
+    from engine.models.litellm_adapter import local_price  # slow to import, and few forks need it
+
+    addresses = {choice.api_base for choice in plan.models} or {None}
+    prices = (local_price({}, model, address, os.environ) for address in addresses)
+    return 0.0 if all(price == Price(0.0, 0.0) for price in prices) else None
 
 
 def _is_cost_of_rerun(path: str, point: ForkPoint) -> bool:

@@ -10,8 +10,18 @@ import pytest
 
 from engine import RunResult
 from engine.events import AnyEvent, NodeCompleted, NodeFailed, NodeRetrying
-from engine.models.protocol import Finish, Message, ModelError, ModelErrorKind, Reply, Request, ToolCall, Usage
-from engine.nodes.context import CONTINUE, MAX_CONTINUATIONS, join, rest_request
+from engine.models.protocol import (
+    Finish,
+    Message,
+    ModelCall,
+    ModelError,
+    ModelErrorKind,
+    Reply,
+    Request,
+    ToolCall,
+    Usage,
+)
+from engine.nodes.context import CONTINUE, MAX_CONTINUATIONS, is_context_full, join, rest_request
 from engine.store.resume import resume
 from engine.store.run_file import head_of
 from tests.engine.semantics.documents import around, llm
@@ -377,6 +387,55 @@ async def test_a_truncated_structured_reply_says_so(kind: str) -> None:
     played = await play(asking(kind, **config), Reply('{"n": 1', Finish.LENGTH), ends="failed")
 
     assert "cut off" in played.result.error
+
+
+@pytest.mark.parametrize("kind", ["llm", "router", "judge"])
+async def test_a_structured_reply_is_not_asked_for_again_in_a_full_context(kind: str) -> None:
+    def answer(call: Call) -> Any:
+        return Reply("Let me", Finish.LENGTH, Usage(250, 6)) if call.node in {"ask", "judge"} else "draft"
+
+    config = {"reply_schema": _SCHEMA} if kind == "llm" else {}
+    played = await play(
+        asking(kind, max_tokens=1000, **config), answer, ends="failed" if kind == "llm" else "completed"
+    )
+
+    paths = [call.path for call in of_the_asker(played.model.calls)]
+    assert len(paths) == len(set(paths))
+    said = f"{played.result.error} {' '.join(played.result.warnings)}"
+    assert "after 6 tokens" in said
+    assert "twice" not in said
+    if kind == "llm":
+        assert "context length" in played.result.remedy
+        assert "schema" not in played.result.remedy
+
+
+@pytest.mark.parametrize(
+    ("model", "max_tokens", "tokens", "expected"),
+    [
+        ("gguf:tiny", None, 6, True),
+        ("ollama_chat/llama3", None, 6, True),
+        ("openai/gpt-4o", None, 6, False),
+        ("openai/gpt-4o", 7, 6, True),
+        ("gguf:tiny", 6, 6, False),
+    ],
+)
+def test_the_context_is_full_if_nothing_else_limits_the_reply(
+    model: str, max_tokens: int | None, tokens: int, expected: bool
+) -> None:
+    request = Request((Message("user", "Go."),), max_tokens=max_tokens)
+    reply = Reply("half", Finish.LENGTH, Usage(9, tokens))
+    assert is_context_full(ModelCall(model, request, reply, 0.0, 0.0)) is expected
+    assert not is_context_full(ModelCall(model, request, replace(reply, finish=Finish.STOP), 0.0, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("max_tokens", "tokens", "advice"),
+    [(9, 9, {"Max tokens"}), (900, 9, {"context length"}), (None, 9, {"Max tokens", "context length"})],
+)
+async def test_an_empty_reply_advises_what_its_limit_is(max_tokens: int | None, tokens: int, advice: set[str]) -> None:
+    reply = Reply("", Finish.LENGTH, Usage(9, tokens), reasoning=SECRET)
+    played = await play(asking("llm", max_tokens=max_tokens, retries=0), reply, ends="failed")
+    assert {words for words in ("Max tokens", "context length") if words in played.result.remedy} == advice
 
 
 @pytest.mark.parametrize("kind", ["llm", "router", "judge"])

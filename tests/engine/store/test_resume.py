@@ -223,9 +223,13 @@ async def test_fork_plan_lists_reused_and_rerun_parts_and_cost() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "estimate"), [("gguf:tiny", 0.0), ("embedded:smollm2-135m", 0.0), ("openai/gpt-4o", None)]
+    ("model", "estimate"),
+    [
+        *((model, 0.0) for model in ("gguf:tiny", "embedded:smollm2-135m", "ollama_chat/llama3", "lm_studio/x")),
+        ("openai/gpt-4o", None),
+    ],
 )
-async def test_fork_with_a_model_in_a_file_is_free(model: str, estimate: float | None) -> None:
+async def test_fork_with_a_model_on_this_machine_is_free(model: str, estimate: float | None) -> None:
     store = MemoryStore()
     whole = await stored_run(store, NESTED)
 
@@ -286,7 +290,7 @@ async def test_fork_with_an_invalid_document_is_refused() -> None:
     store = MemoryStore()
     whole = await stored_run(store)
 
-    with pytest.raises(EngineError, match="does not run"):
+    with pytest.raises(EngineError, match="cannot run"):
         plan_fork(store, whole.result.run_id, "loop[1]", Changes(settings={"draft": {"prompt": "{{nothing}}"}}))
 
 
