@@ -36,7 +36,7 @@ from engine.models.model_hub import (
 from engine.models.model_hub import machine_memory as memory_of_machine
 from engine.models.protocol import EMBEDDED_MODEL
 
-WIDTH: Final = 640
+WIDTH: Final = 680
 ROW_HEIGHT: Final = 28
 ICON_SIDE: Final = 16
 SHARE_OF_SCREEN: Final = 0.33
@@ -120,7 +120,6 @@ class ModelDownloadDialog(QDialog):
         self._fix = ""
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(TITLE)
-        self.setMinimumWidth(round(WIDTH * style().scale))
         self.table = _table()
         self.table.itemSelectionChanged.connect(self._select_row)
         self.other = line_field("Another model", "OWNER/REPOSITORY/FILE.gguf on Hugging Face, or an https address")
@@ -141,7 +140,7 @@ class ModelDownloadDialog(QDialog):
         self._timer.timeout.connect(self._show_progress)
         self.finished.connect(self._pause)
         self._lay_out()
-        style().changed.connect(self._draw)
+        style().changed.connect(self._restyle)
         self._draw()
         self.table.selectRow(1)  # after the demo model
 
@@ -174,6 +173,8 @@ class ModelDownloadDialog(QDialog):
             self._draw()
             if name in names:
                 self.table.selectRow(names.index(name))
+            elif not self.isVisible():
+                self._select(next((model for model in self._rows if _is_paused(model)), self.chosen))
         self.show()
         self.raise_()
         self.activateWindow()
@@ -197,6 +198,10 @@ class ModelDownloadDialog(QDialog):
             parent=self,
         )
 
+    def _restyle(self) -> None:
+        self._draw()
+        self._update()
+
     def _draw(self) -> None:
         """Fill the table with the current files, theme and text size; the selected model stays selected."""
         chosen = None if self.table.currentRow() < 0 else self.chosen
@@ -207,6 +212,7 @@ class ModelDownloadDialog(QDialog):
                 self._draw_row(row, model)
             self._select(chosen)
         scale = style().scale
+        self.setMinimumWidth(round(WIDTH * scale))
         for label in (self.about, self.status):
             label.setMinimumHeight(2 * label.fontMetrics().lineSpacing())
         side, height = round(ICON_SIDE * scale), round(ROW_HEIGHT * scale)
@@ -216,10 +222,10 @@ class ModelDownloadDialog(QDialog):
         self.table.setFixedHeight(min(whole, round(self.screen().availableSize().height() * SHARE_OF_SCREEN)))
 
     def _draw_row(self, row: int, model: CatalogModel | ModelFile) -> None:
-        theme, partial = style().theme, partial_size(model.target)
+        theme = style().theme
         if model.is_downloaded:
             picture, state = ("mdi6.check", theme.good), "Downloaded"
-        elif partial:
+        elif _is_paused(model):
             picture, state = ("mdi6.pause", theme.warning), "Paused"
         elif _can_download(model):
             picture, state = ("mdi6.download-outline", theme.dim), "Not downloaded"
@@ -233,7 +239,7 @@ class ModelDownloadDialog(QDialog):
         texts = (
             model.title,
             category,
-            f"{format_bytes(partial)} of {size}" if state == "Paused" else size,
+            f"{format_bytes(partial_size(model.target))} of {size}" if state == "Paused" else size,
             format_bytes(model.memory),
             license_name,
         )
@@ -459,6 +465,10 @@ def _deletable(model: CatalogModel | ModelFile | None) -> list[Path]:
     return existing_parts(model.target)
 
 
+def _is_paused(model: CatalogModel | ModelFile) -> bool:
+    return partial_size(model.target) > 0
+
+
 def _can_download(model: CatalogModel | ModelFile) -> bool:
     return isinstance(model, CatalogModel) or bool(model.sources)
 
@@ -473,6 +483,8 @@ def _keep_space(widget: QWidget) -> None:
 def _description(chosen: CatalogModel | ModelFile | None) -> str:
     if chosen is None:
         return "Any language model in the GGUF format."
+    if isinstance(chosen, ModelFile) and not chosen.is_downloaded and not chosen.sources:
+        return "Some of the files of this model are missing."
     if isinstance(chosen, ModelFile):
         return f"{chosen.title}: {format_bytes(chosen.size)}. Its license is on the page of its maker."
     if chosen.name == DEMO:

@@ -20,6 +20,7 @@ from app.settings.key_dialog import KeyDialog
 from app.settings.model_download import ModelDownloadDialog
 from app.settings.preferences import Preferences
 from app.settings.settings_dialog import SettingsDialog
+from app.theme.style import style
 from engine.models import file_download
 from engine.models.demo_weights import find_weights
 from engine.models.embedded import EmbeddedModel
@@ -238,6 +239,7 @@ def test_every_paused_download_has_a_row_to_resume_or_delete_it(
     again.show_for(None)
 
     rows = [row_of(again, title) for title in ("Qwen2.5 1.5B Instruct", "one", "two")]
+    assert again.table.currentRow() == rows[0]
     assert [again.table.item(row, 2).text() for row in rows] == ["1.0 MB of 1.1 GB", *["1.0 MB of 2.0 MB"] * 2]
     again.table.selectRow(rows[1])
     with qtbot.waitSignal(again.downloaded, timeout=20_000):
@@ -302,7 +304,19 @@ def test_incomplete_model_can_only_be_deleted(dialog: ModelDownloadDialog) -> No
     dialog.table.selectRow(row_of(dialog, "Big"))
 
     assert not dialog.start.isEnabled()
+    assert "missing" in dialog.about.text()
     assert dialog.delete.isVisible()
+
+
+def test_dialog_grows_with_the_text_size_while_it_is_open(dialog: ModelDownloadDialog, qtbot: QtBot) -> None:
+    style().choose("dark", 1.5)
+    qtbot.waitUntil(lambda: dialog.width() >= 1.5 * model_download.WIDTH, timeout=20_000)
+    bottoms = [widget.geometry().bottom() for widget in (dialog.table, dialog.other, dialog.about, dialog.start)]
+
+    assert bottoms == sorted(bottoms)
+    assert dialog.other.geometry().top() > dialog.table.geometry().bottom()
+    assert dialog.table.columnWidth(0) > dialog.table.columnWidth(1)
+    style().choose("dark", 1.0)
 
 
 def test_model_of_the_package_cannot_be_deleted(dialog: ModelDownloadDialog) -> None:
