@@ -64,6 +64,7 @@ HOW_TO_NAME: Final = "Name a model of the catalog, a file of the hub (OWNER/REPO
 _GB: Final = 1_000_000_000
 _MAX_ADDRESS_LENGTH: Final = 4_000
 _IN_REPOSITORY: Final = re.compile(r"([\w.-]+/[\w.-]+)/(.+)", re.ASCII)
+_REPOSITORY: Final = re.compile(r"([\w.-]+/(?!\S+\.gguf$)[\w.-]+)(/tree/.*)?", re.ASCII)
 _FILE_NAME: Final = re.compile(r"[\w(\[][\w.+@()\[\], -]{0,150}\.gguf", re.IGNORECASE)
 _MAX_PARTS: Final = 99
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -436,6 +437,10 @@ def _address(name: str, hub: str) -> str:
     Raises:
         ModelError: The name is none, or its address is not safe.
     """
+    address = name.partition("#")[0].partition("?")[0].rstrip("/")
+    if repository := _REPOSITORY.fullmatch(address.removeprefix(f"{hub}/")):
+        page = f"{hub}/{repository[1]}/tree/main"
+        raise _refused(f"{repository[1]} has several files.", f"Add the name of one, as listed on {page}.")
     if "://" not in name:
         parts = _IN_REPOSITORY.fullmatch(name)
         if parts is None:

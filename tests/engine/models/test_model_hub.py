@@ -235,6 +235,18 @@ async def test_another_file_of_the_same_name_is_not_that_model(hub: LoopbackHub,
     assert (await find_model_file(f"maker/model/{name}", keys())).is_downloaded
 
 
+@pytest.mark.parametrize("name", ["maker/model", "HUB/maker/model", "HUB/maker/model/tree/main?show_file_info=x#top"])
+async def test_repository_is_asked_for_one_of_its_files(hub: LoopbackHub, name: str) -> None:
+    with pytest.raises(ModelError) as caught:
+        await find_model_file(name.replace("HUB", hub.url), keys())
+
+    assert caught.value.message == "maker/model has several files."
+    assert f"{hub.url}/maker/model/tree/main" in caught.value.remedy
+    assert hub.asked == []
+    with pytest.raises(ModelError, match=r'no model "maker/model\.gguf"'):
+        await find_model_file("maker/model.gguf", keys())
+
+
 async def test_similar_name_is_suggested(hub: LoopbackHub) -> None:
     with pytest.raises(EngineError) as caught:
         await find_model_file("qwen3-8b", keys())
