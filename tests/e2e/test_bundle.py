@@ -18,7 +18,7 @@ from types import ModuleType
 from xml.etree import ElementTree
 
 import pytest
-import yaml
+from ruamel.yaml import YAML
 
 import engine
 from app.entry import WindowArguments, window_arguments
@@ -120,7 +120,7 @@ def test_macos_opens_files_with_the_single_suffix_in_the_application() -> None:
 
 
 def test_continuous_integration_builds_what_is_installed_on_each_system() -> None:
-    jobs = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text("utf-8"))["jobs"]
+    jobs = YAML(typ="safe").load(ROOT / ".github/workflows/ci.yml")["jobs"]
     systems = {system.partition("-")[0] for system in jobs["bundle"]["strategy"]["matrix"]["os"]}
     commands = [step.get("run", "") for step in jobs["bundle"]["steps"]]
     assert systems == {"ubuntu", "macos", "windows"}

@@ -9,9 +9,12 @@ from pytestqt.qtbot import QtBot
 
 from app.controllers.run_controller import run_options
 from app.engine_thread import EngineThread
+from app.inspector.model_list import ModelComboBox
 from app.settings.available_models import AvailableModels
 from app.settings.preferences import Preferences
 from engine.models import price_list
+from engine.models.keys import Keys
+from engine.models.known_models import known_models
 from engine.models.price_list import provider_models
 from engine.plan.structure import analyse
 from engine.settings import CustomServer
@@ -94,8 +97,26 @@ def test_models_of_providers_with_a_key_are_found_in_the_background(
     assert group(models, "OpenAI")[0] == "openai/gpt-4o-mini"
     assert len(group(models, "OpenAI")) > 20
     assert models.groups()[1].models[0].hint == "$0.15 / $0.60"
+    assert "128,000 tokens" in models.groups()[1].models[0].help
     again = AvailableModels(preferences, models._engine, preferences)
     assert group(again, "OpenAI") == ["openai/gpt-4o-mini"], "until the first search"
+
+
+def test_model_field_completes_from_what_the_command_line_lists(
+    models: AvailableModels, ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", CANARY)
+    field = ModelComboBox(models)
+    qtbot.addWidget(field)
+    completer = field.line.completer()
+    assert completer is not None
+    search(models, qtbot)
+    completer.setCompletionPrefix("haiku")
+    offered = [completer.currentCompletion() for row in range(100) if completer.setCurrentRow(row)]
+
+    listed = [model.name for model in known_models(Keys()) if model.matches("haiku anthropic")]
+    assert len(listed) > 1
+    assert sorted(offered) == sorted(listed)
 
 
 def test_model_files_are_offered_and_remembered(
