@@ -25,7 +25,6 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.theme.style import fixed_font
 from app.theme.tokens import UNIT
 from engine.document.model import FILE_SUFFIXES, is_workflow_file, stem_of
 from engine.importing.importers import importable_suffixes
@@ -163,7 +162,7 @@ def add_text_area(box: QMessageBox, text: str, name: str) -> QPlainTextEdit:
     field = QPlainTextEdit(text, box)
     field.setReadOnly(True)
     field.setAccessibleName(name)
-    field.setFont(fixed_font())
+    field.setProperty("monospace", True)
     field.setMinimumSize(140 * UNIT, 60 * UNIT)
     grid, buttons, question = box.layout(), box.findChild(QDialogButtonBox), box.findChild(QLabel, "qt_msgbox_label")
     assert isinstance(grid, QGridLayout)

@@ -16,7 +16,6 @@ from PySide6.QtWidgets import QAbstractSpinBox, QFileDialog, QLineEdit, QPushBut
 from app.inspector.editor import MIXED, ConfigBinding, Editor, describe_widget
 from app.inspector.field_spec import FieldKind, FieldSpec
 from app.inspector.text_widgets import GrowingEdit
-from app.theme.style import fixed_font, style
 from app.theme.widgets import PlainLabel, inset_number
 from engine.document.model import FILE_SUFFIX, FILE_SUFFIXES
 from engine.document.subflows import relative_path
@@ -201,17 +200,13 @@ class JsonEditor(Editor):
     def __init__(self, field: FieldSpec, binding: ConfigBinding, parent: QWidget | None = None) -> None:
         super().__init__(field, binding, parent)
         self.edit = GrowingEdit(min_lines=self.min_lines, max_lines=14, parent=self)
+        self.edit.setProperty("monospace", True)
         self.register(self.edit)
         self.status = PlainLabel(parent=self, look="dim small", wrap=True)
         self.box.addWidget(self.edit)
         self.box.addWidget(self.status)
         self.main_widget = self.text_widget = self.edit
         self.edit.typed.connect(self._typed)
-        style().changed.connect(self._dress)
-        self._dress()
-
-    def _dress(self) -> None:
-        self.edit.setFont(fixed_font())
 
     def _display(self, value: Any) -> None:
         self.edit.set_text(self._format(value))

@@ -302,7 +302,7 @@ class _AppearanceApplier(QObject):
 
     def apply(self) -> None:
         values = self._preferences.values
-        style().choose(values.theme, values.text_scale)
+        style().choose(values.theme, values.text_scale, gradually=True)
 
     def _follow(self, names: frozenset[str]) -> None:
         if names & {"theme", "text_scale"}:

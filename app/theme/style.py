@@ -8,11 +8,14 @@ Icons are characters of the font Material Design Icons 6, in `resources/icons` w
 from __future__ import annotations
 
 import json
+import time
+from collections import deque
+from collections.abc import Generator
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import ClassVar, Final
 
-from PySide6.QtCore import QCoreApplication, QEvent, QObject, QPoint, QRect, QSize, Qt, Signal
+from PySide6.QtCore import QCoreApplication, QEvent, QObject, QPoint, QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QAction,
     QColor,
@@ -26,7 +29,8 @@ from PySide6.QtGui import (
     QPalette,
     QPixmap,
 )
-from PySide6.QtWidgets import QAbstractButton, QApplication, QMainWindow, QWidget
+from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
+from shiboken6 import isValid
 
 from app.theme.stylesheet import style_sheet
 from app.theme.tokens import DARK, FONT_FAMILY, FONT_SIZE, LIGHT, Theme
@@ -154,6 +158,10 @@ class ThemedIcon(QObject):
         self._target.setIcon(icon(self._name, getattr(style().theme, self._role)))
 
 
+SLICE_S: Final = 0.008
+"""How long widgets are restyled before the window handles events again, in seconds."""
+
+
 class Style(QObject):
     """The program's style; `app.main` creates the only one right after the application.
 
@@ -173,16 +181,26 @@ class Style(QObject):
         self.theme: Theme = DARK
         self.scale = 1.0
         self._choice = "system"
+        self._restyling = _polish([])
+        self._timer = QTimer(self, interval=0)
+        self._timer.timeout.connect(self._take_step)
         application.setStyle("Fusion")
         _load_fonts()
         QGuiApplication.styleHints().colorSchemeChanged.connect(self._follow_system)
         self.choose("system")
 
-    def choose(self, choice: str, scale: float | None = None) -> None:
-        """Apply the theme `dark`, `light` or `system`, and the text size."""
+    def choose(self, choice: str, scale: float | None = None, *, gradually: bool = False) -> None:
+        """Apply the theme `dark`, `light` or `system`, and the text size.
+
+        Args:
+            choice: The theme.
+            scale: The text size; unchanged by default.
+            gradually: Whether to return at once and restyle the widgets while the window handles events. Another text
+                size is never applied gradually, because layouts depend on it.
+        """
         self._choice = choice
         self.scale = scale if scale is not None else self.scale
-        self._apply()
+        self._apply(gradually=gradually)
 
     def font(self, size: float = FONT_SIZE, weight: QFont.Weight = QFont.Weight.Normal) -> QFont:
         """Return the program's font; `size` is in pixels at a text size of 100 %."""
@@ -193,45 +211,93 @@ class Style(QObject):
 
     def _follow_system(self) -> None:
         if self._choice == "system":
-            self._apply()
+            self._apply(gradually=True)
 
-    def _apply(self) -> None:
+    def _apply(self, *, gradually: bool) -> None:
         light = self._choice == "light"
         if self._choice == "system":
             light = QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Light
         self.theme = LIGHT if light else DARK
-        sheet = style_sheet(self.theme, self.scale)
-        if self._is_applied(sheet):
-            return
+        sheet = style_sheet(self.theme, self.scale, _monospace_family())
+        if sheet != self._application.styleSheet():
+            self._restyling.close()
+            is_resized = self._application.font().pixelSize() != self.font().pixelSize()
+            self._restyling = self._restyle(sheet) if gradually and not is_resized else self._restyle_at_once(sheet)
+        if gradually:
+            self._take_step()
+            self._timer.start()
+        else:
+            deque(self._restyling, maxlen=0)
+
+    def _take_step(self) -> None:
+        if next(self._restyling, True):
+            self._timer.stop()
+
+    def _restyle(self, sheet: str) -> Generator[None]:
+        """Apply other colors step by step.
+
+        The windows show their last frame until everything visible has the new colors: nobody sees a mixture of two
+        themes. Hidden widgets follow.
+        """
+        windows = [window for window in self._application.topLevelWidgets() if window.isVisible()]
+        try:
+            for window in windows:
+                window.setUpdatesEnabled(False)
+            self._application.setPalette(_palette(self.theme))
+            _replace_style_sheet(self._application, sheet)
+            yield
+            widgets = _all_widgets(self._application)
+            shown = [widget for widget in widgets if widget.isVisible()]
+            hidden = [widget for widget in widgets if not widget.isVisible()]
+            yield
+            yield from _polish(shown)
+            yield
+            self.changed.emit()
+            yield
+        finally:
+            for window in filter(isValid, windows):
+                window.setUpdatesEnabled(True)
+        yield
+        yield from _polish(hidden)
+
+    def _restyle_at_once(self, sheet: str) -> Generator[None]:
+        """Apply other colors and another text size in a single step."""
         self._application.setPalette(_palette(self.theme))
         self._application.setFont(self.font())
-        self._apply_stylesheet(sheet)
+        _replace_style_sheet(self._application, sheet)
+        for widget in _all_widgets(self._application):
+            widget.style().polish(widget)
+            QCoreApplication.sendEvent(widget, QEvent(QEvent.Type.StyleChange))
         self.changed.emit()
         # Lay out at once, or the first frame shows text of the new size in fields of the old size.
         QCoreApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest)
+        yield
 
-    def _is_applied(self, sheet: str) -> bool:
-        """Return whether nothing has another style sheet; applying the same again would take as long as another one."""
-        own = {widget.styleSheet() for widget in self._application.topLevelWidgets()}
-        return self._application.styleSheet() == sheet and own <= {"", sheet}
 
-    def _apply_stylesheet(self, sheet: str) -> None:
-        """Set the style sheet on the visible main windows, or else on the application.
+def _replace_style_sheet(application: QApplication, sheet: str) -> None:
+    """Set the application's style sheet without restyling the widgets, which Qt would do twice and without a pause.
 
-        Setting it on the application makes Qt polish each widget and then its children again, which takes four times as
-        long with an open document. A window's own style sheet takes precedence.
-        """
-        application = self._application
-        alone = [widget for widget in application.topLevelWidgets() if widget.parentWidget() is None]
-        windows = [widget for widget in alone if isinstance(widget, QMainWindow)]
-        shown = [widget for widget in alone if widget.isVisible()]
-        if not (shown and all(isinstance(widget, QMainWindow) for widget in shown) and application.styleSheet()):
-            application.setStyleSheet(sheet)
-            windows = [window for window in windows if window.styleSheet()]
-        # A window's own style sheet is never removed: fonts would not follow the next one.
-        for window in windows:
-            if window.styleSheet() != sheet:
-                window.setStyleSheet(sheet)
+    Qt restyles the widgets whose rules it has cached; `unpolish` clears the cache.
+    """
+    application.style().unpolish(application)
+    application.setStyleSheet(sheet)
+
+
+def _all_widgets(application: QApplication) -> list[QWidget]:
+    """Return all widgets, each after its parent."""
+    roots = [widget for widget in application.topLevelWidgets() if widget.parentWidget() is None]
+    return [widget for root in roots for widget in (root, *root.findChildren(QWidget))]
+
+
+def _polish(widgets: list[QWidget]) -> Generator[None]:
+    """Apply the style sheet to widgets."""
+    pause_at = time.perf_counter() + SLICE_S
+    for widget in filter(isValid, widgets):
+        widget.style().polish(widget)
+        widget.update()
+        if time.perf_counter() >= pause_at:
+            yield
+            pause_at = time.perf_counter() + SLICE_S
 
 
 def style() -> Style:
@@ -271,16 +337,13 @@ def set_style_properties(widget: QWidget, **properties: bool | str) -> None:
     widget.update()
 
 
+def _monospace_family() -> str:
+    return QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont).family()
+
+
 def _load_fonts() -> None:
     for file in sorted((resources_folder() / "fonts").glob("*.otf")):
         QFontDatabase.addApplicationFont(str(file))
-
-
-def fixed_font() -> QFont:
-    """Return the system's monospaced font at the program's text size."""
-    font = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
-    font.setPixelSize(style().font().pixelSize())
-    return font
 
 
 def _palette(theme: Theme) -> QPalette:

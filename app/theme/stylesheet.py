@@ -1,9 +1,10 @@
 """Build the program's style sheet from a theme.
 
 Widgets select their style through properties, set with `app.theme.style.set_style_properties`:
-`panel`, `card`, `bubble` (surfaces), `dim`, `small`, `title`, `heading`, `section` (type), `primary`, `quiet`, `link`,
-`row` (buttons), `invalid` (fields), `bare` (views without a frame; `rows` if the rows draw the focus themselves,
-`solid` for fast scrolling), `grouped` (lists with headings), and `badge`, `hint` and `tone` with a kind. No Qt here.
+`panel`, `card`, `bubble` (surfaces), `dim`, `small`, `title`, `heading`, `section`, `monospace` (type), `primary`,
+`quiet`, `link`, `row` (buttons), `invalid` (fields), `bare` (views without a frame; `rows` if the rows draw the focus
+themselves, `solid` for fast scrolling), `grouped` (lists with headings), and `badge`, `hint` and `tone` with a kind.
+No Qt here.
 """
 
 from __future__ import annotations
@@ -331,11 +332,17 @@ QProgressBar[tone="bad"]::chunk {{ background: {theme.bad}; }}
 """
 
 
-def style_sheet(theme: Theme, scale: float) -> str:
-    """Return the whole style sheet for a theme and text size."""
+def style_sheet(theme: Theme, scale: float, monospace: str = "monospace") -> str:
+    """Return the whole style sheet for a theme and text size.
+
+    Args:
+        theme: The theme.
+        scale: The text size.
+        monospace: The family of the system's monospaced font.
+    """
     parts = (
         _surfaces(theme),
-        _type(theme, scale),
+        _type(theme, scale, monospace),
         _windows(theme, scale),
         buttons(theme, scale),
         fields(theme, scale),
@@ -368,9 +375,10 @@ QFrame#tour {{ background: {theme.card}; border: 1px solid {theme.accent}; borde
 """
 
 
-def _type(theme: Theme, scale: float) -> str:
+def _type(theme: Theme, scale: float, monospace: str) -> str:
     return f"""
 QLabel {{ background: transparent; }}
+[monospace="true"] {{ font-family: "{monospace}"; }}
 [dim="true"] {{ color: {theme.dim}; }}
 [small="true"] {{ font-size: {round(FONT_SIZE_SMALL * scale)}px; }}
 [title="true"] {{ font-size: {round(FONT_SIZE_TITLE * scale)}px; font-weight: 600; }}

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication, QDialog, QPlainTextEdit, QWidget
 from app.engine_thread import EngineThread
 from app.garbage_collector import GarbageCollector
 from app.settings.preferences import Preferences, apply_appearance
-from app.theme.style import Style, style
+from app.theme.style import Style
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench
 from benchmarks.window.graphs import laid_out, side_by_side, written
@@ -147,7 +147,7 @@ class Contender:
         steps: dict[str, Callable[[], object]] = {
             "settings_ms": self._workbench.commands.open_settings,
             "guide_ms": self._workbench.help.show_guide,
-            "theme_ms": lambda: style().choose("light"),
+            "theme_ms": lambda: self._preferences.set(theme="light"),
             "undo_ms": session.undo,
             "open_ms": lambda: self._documents.open_copy(large.session.workflow, analysis),
             "new_tab_ms": self._documents.new,

@@ -5,10 +5,23 @@ import subprocess
 import sys
 
 import pytest
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction, QColor, QGuiApplication, QIcon, QPalette
-from PySide6.QtWidgets import QApplication, QDialog, QLabel, QLineEdit, QMainWindow, QPushButton, QToolButton, QWidget
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer
+from PySide6.QtGui import QAction, QColor, QFontDatabase, QFontInfo, QGuiApplication, QIcon, QPalette
+from PySide6.QtWidgets import (
+    QApplication,
+    QDialog,
+    QGridLayout,
+    QLabel,
+    QLineEdit,
+    QMainWindow,
+    QPlainTextEdit,
+    QPushButton,
+    QStackedWidget,
+    QToolButton,
+    QWidget,
+)
 from pytestqt.qtbot import QtBot
+from shiboken6 import delete
 
 from app.theme.style import ICON_SIZE, Style, ThemedIcon, icon, set_style_properties
 from app.theme.stylesheet import style_sheet
@@ -168,24 +181,134 @@ def test_style_is_required_first() -> None:
     assert done.stdout.splitlines() == ["make a Style right after the QApplication"]
 
 
-def test_visible_main_windows_get_their_own_style_sheet(qtbot: QtBot, style: Style) -> None:
-    application = QApplication.instance()
-    assert isinstance(application, QApplication)
-    of_dark = application.styleSheet()
+@pytest.fixture
+def window(qtbot: QtBot, style: Style) -> QMainWindow:
+    """A visible window with two pages of fields, enough for several steps of a gradual change."""
     window = QMainWindow()
     qtbot.addWidget(window)
-    field = QLineEdit(window)
-    field.resize(120, 30)
+    pages = QStackedWidget()
+    for _ in range(2):
+        pages.addWidget(page_of_fields())
+    window.setCentralWidget(pages)
+    window.resize(900, 700)
     window.show()
+    return window
+
+
+def page_of_fields() -> QWidget:
+    page = QWidget()
+    grid = QGridLayout(page)
+    for place in range(200):
+        grid.addWidget(QLineEdit(), place // 10, place % 10)
+    return page
+
+
+def fields_of(root: QWidget) -> set[str]:
+    """The colors of all fields of a window, visible or not."""
+    return {field.palette().color(QPalette.ColorRole.Base).name() for field in root.findChildren(QLineEdit)}
+
+
+class Frames(QObject):
+    """Notes the colors of the fields of a window whenever it is painted."""
+
+    def __init__(self, window: QMainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self.seen: list[set[str]] = []
+        window.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() is QEvent.Type.Paint:
+            visible = [field for field in self._window.findChildren(QLineEdit) if field.isVisible()]
+            self.seen.append({field.palette().color(QPalette.ColorRole.Base).name() for field in visible})
+        return False
+
+
+def test_gradual_change_shows_no_mixture_of_themes(window: QMainWindow, style: Style, qtbot: QtBot) -> None:
+    qtbot.waitExposed(window)
+    frames = Frames(window)
+    steps: list[int] = []
+    timer = QTimer(window, interval=0)
+    timer.timeout.connect(lambda: steps.append(len(frames.seen)))
+    timer.start()
+    style.choose("light", gradually=True)
+    qtbot.waitUntil(lambda: bool(frames.seen))
+    assert {color for seen in frames.seen for color in seen} == {LIGHT.field}
+    assert steps.count(0) > 1  # the window handled events meanwhile
+
+
+def test_hidden_widgets_follow_a_gradual_change(window: QMainWindow, style: Style, qtbot: QtBot) -> None:
+    style.choose("light", gradually=True)
+    qtbot.waitUntil(lambda: fields_of(window) == {LIGHT.field})
+
+
+def test_page_shown_during_a_gradual_change_has_the_new_theme(window: QMainWindow, style: Style, qtbot: QtBot) -> None:
+    style.choose("light", gradually=True)
+    pages = window.centralWidget()
+    assert isinstance(pages, QStackedWidget)
+    pages.setCurrentIndex(1)
+    pages.addWidget(page_of_fields())
+    qtbot.waitUntil(lambda: fields_of(window) == {LIGHT.field})
+
+
+@pytest.mark.parametrize("is_open", [True, False], ids=["open", "hidden"])
+def test_dialog_follows_a_gradual_change(window: QMainWindow, style: Style, qtbot: QtBot, is_open: bool) -> None:
     dialog = QDialog(window)
-    inner = QLineEdit(dialog)
-    inner.resize(120, 30)
+    field = QLineEdit(dialog)
+    field.resize(120, 30)
+    dialog.setVisible(is_open)
+    style.choose("light", gradually=True)
+    if not is_open:
+        dialog.show()
+    qtbot.waitUntil(lambda: fields_of(window) == {LIGHT.field} and window.updatesEnabled())
+    assert ground_of(field) == LIGHT.field
+
+
+def test_dialog_may_be_deleted_during_a_gradual_change(window: QMainWindow, style: Style, qtbot: QtBot) -> None:
+    dialog = QDialog(window)
+    for _ in range(50):
+        QLineEdit(dialog)
     dialog.show()
+    style.choose("light", gradually=True)
+    delete(dialog)
+    qtbot.waitUntil(lambda: fields_of(window) == {LIGHT.field})
+
+
+@pytest.mark.parametrize("gradually", [True, False])
+def test_theme_may_change_again_during_a_gradual_change(
+    window: QMainWindow, style: Style, qtbot: QtBot, gradually: bool
+) -> None:
+    style.choose("light", gradually=True)
+    style.choose("dark", gradually=gradually)
+    qtbot.waitUntil(lambda: fields_of(window) == {DARK.field} and window.updatesEnabled())
+
+
+def test_gradual_change_can_be_finished_at_once(window: QMainWindow, style: Style) -> None:
+    style.choose("light", gradually=True)
     style.choose("light")
-    assert application.styleSheet() == of_dark
-    assert ground_of(field) == ground_of(inner) == LIGHT.field
-    style.choose("dark")
-    assert ground_of(field) == ground_of(inner) == DARK.field
+    assert fields_of(window) == {LIGHT.field}
+    assert window.updatesEnabled()
+
+
+def test_text_size_is_applied_at_once(window: QMainWindow, style: Style) -> None:
+    style.choose("light", 1.5, gradually=True)
+    fields = window.findChildren(QLineEdit)
+    assert {field.fontInfo().pixelSize() for field in fields} == {round(13 * 1.5)}
+    assert {ground_of(field) for field in fields} == {LIGHT.field}
+
+
+def test_monospaced_text_scales_and_stays_so_in_an_invalid_field(qtbot: QtBot, style: Style) -> None:
+    field = QPlainTextEdit()
+    field.setProperty("monospace", True)
+    qtbot.addWidget(field)
+    field.show()
+    style.choose("dark", 1.5)
+    set_style_properties(field, invalid=True)
+    assert field.font().pixelSize() == round(13 * 1.5)
+    assert (
+        QFontInfo(field.font()).family()
+        == QFontInfo(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)).family()
+    )
 
 
 def test_text_size_applies_after_returning_to_the_first_theme(qtbot: QtBot, style: Style) -> None:

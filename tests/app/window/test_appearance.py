@@ -34,7 +34,7 @@ from app.window.document_page import DocumentPage
 from app.window.main_window import DEFAULT_WIDTHS, MIN_DOCUMENT_WIDTH
 from app.workbench import Workbench
 from engine.document.operations import SetConfig
-from tests.app.window.conftest import SELF_REFINE, ended
+from tests.app.window.conftest import SELF_REFINE, MakeWindow, ended
 
 
 @pytest.fixture(
@@ -84,7 +84,7 @@ def test_collapsed_bottom_panel_leaves_its_space_to_the_document(
 
 
 @pytest.fixture
-def _usual_size_again(workbench: Workbench) -> Iterator[None]:
+def _usual_size_again(make_window: MakeWindow) -> Iterator[None]:
     yield
     style().choose("dark", 1.0)
 
@@ -285,3 +285,39 @@ def test_a_hidden_document_has_the_theme_when_it_is_shown(workbench: Workbench, 
     found, wanted = edge_colors(LIGHT)
     style().choose("dark")
     assert found == {QColor(color).name() for color in wanted}
+
+
+@pytest.mark.usefixtures("_usual_size_again")
+@pytest.mark.parametrize("panel", ["problems", "iterations"])
+def test_window_changed_at_run_time_looks_like_one_started_in_the_theme(
+    make_window: MakeWindow, preferences: Preferences, qtbot: QtBot, panel: str
+) -> None:
+    def start(theme: str) -> QWidget:
+        style().choose(theme)
+        preferences.set(window_state="", window_geometry="")  # every window starts with the default layout
+        workbench = make_window()
+        document = workbench.documents.open_template(SELF_REFINE)
+        assert document is not None
+        document.session.select(["draft"])
+        workbench.bottom_panel.unfold(panel)
+        return workbench.window
+
+    started = start("light")
+    wanted = settled_picture(started, qtbot)
+    started.hide()
+    changed = start("dark")
+    assert settled_picture(changed, qtbot) != wanted
+    style().choose("light", gradually=True)
+    qtbot.waitUntil(lambda: changed.grab().toImage() == wanted)
+
+
+def settled_picture(window: QWidget, qtbot: QtBot) -> QImage:
+    """A picture of a window once it no longer changes."""
+    pictures = [QImage()]
+
+    def is_settled() -> bool:
+        pictures.append(window.grab().toImage())
+        return pictures[-1] == pictures[-2]
+
+    qtbot.waitUntil(is_settled)
+    return pictures[-1]
