@@ -47,6 +47,7 @@ class StatusBar(QWidget):
         self.refusal = ElidedLabel("", self, look="small")
         self.refusal.setProperty("tone", "warning")
         self._effect = QGraphicsOpacityEffect(self.refusal)
+        self._effect.setOpacity(1.0)  # with any other, Qt lays out all hidden pages of the window in each frame
         self.refusal.setGraphicsEffect(self._effect)
         self._fading = QPropertyAnimation(self._effect, b"opacity", self)
         self._fading.setDuration(FADE_MS)
