@@ -294,8 +294,8 @@ class Canvas(QWidget):
         """Apply the theme and the text size; a hidden canvas waits until it is shown."""
         if not self.isVisible():
             return
+        was_fitted = self.fit_to_view.is_fitted and self._styled_for[1] != style().scale
         self._styled_for = (style().theme.name, style().scale)
-        was_fitted = self.fit_to_view.is_fitted
         self.viewer.apply_zoom()
         self.viewer.update_background()
         self.view.restyle()

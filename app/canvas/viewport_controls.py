@@ -137,8 +137,13 @@ class Minimap(QWidget):
         self._timer.start()
 
     def _restyle(self) -> None:
-        self.setFixedSize(SIZE * style().scale)
-        self.redraw()
+        size = SIZE * style().scale
+        if size == self.size():  # only the colors changed
+            self._picture = QPixmap()
+            self.update()
+        else:
+            self.setFixedSize(size)
+            self.redraw()
 
     @property
     def _scale(self) -> float:
