@@ -53,6 +53,7 @@ from engine.models.gguf_files import (
 from engine.models.keys import Keys
 from engine.models.protocol import EMBEDDED_MODEL, GGUF_PREFIX, ModelError, ModelErrorKind
 from engine.models.providers import AddressError
+from engine.safe_file_io import is_windows_name
 from engine.text_sanitizing import shown
 
 DEMO: Final = "demo"
@@ -329,7 +330,7 @@ async def find_model_file(name: str, keys: Keys, environment: Mapping[str, str] 
     hub = _hub(environment)
     address = _address(entry.file if entry is not None else name, hub)
     file = unquote(urlsplit(address).path.rpartition("/")[2])
-    if _FILE_NAME.fullmatch(file) is None:
+    if _FILE_NAME.fullmatch(file) is None or not is_windows_name(file):
         raise _refused(f'"{shown(file, 60)}" is not the name of a GGUF file.', HOW_TO_NAME)
     if is_auxiliary(file):
         raise _refused(f"{file} is the part of a model that reads images, not a model.", "Choose another file.")

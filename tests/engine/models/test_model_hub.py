@@ -189,6 +189,7 @@ async def test_address_of_another_server_is_used_unchanged(hub: LoopbackHub) -> 
         "maker/model.gguf",
         "maker/model/model.bin",
         "maker/model/.gguf",
+        "maker/model/con.gguf",
         "maker/model/..%2Fmodel.gguf",
         "maker/model/..\\model.gguf",
         "maker/model/model-00001-of-00100.gguf",
