@@ -298,14 +298,14 @@ def _download(name: str) -> tuple[ModelFile, Path]:
         return model, model.target
     model = run_in_background_loop(find_model_file(name, Keys()))
     _describe_download(model)
-    with _progress_bar(model.size) as on_progress:
-        try:
+    try:
+        with _progress_bar(model.size) as on_progress:
             return model, run_in_background_loop(get_model_file(model, on_progress))
-        except KeyboardInterrupt:
-            is_demo = model.model == EMBEDDED_MODEL
-            end = "canceled. The same command starts it again." if is_demo else "paused. The same command resumes it."
-            err().line(f"The download is {end}")
-            raise
+    except KeyboardInterrupt:
+        is_demo = model.model == EMBEDDED_MODEL
+        end = "canceled. The same command starts it again." if is_demo else "paused. The same command resumes it."
+        err().line(f"The download is {end}")
+        raise
 
 
 def _list_catalog(*, as_json: bool) -> None:
