@@ -115,7 +115,8 @@ def pack(program: Path, name: Path) -> Path:
 
 def installer_command(program: Path, target: Path, name: str) -> list[str]:
     """Return the command that builds the installer for Windows, `NAME.exe` in the target folder."""
-    usual = Path(os.environ.get("ProgramFiles(x86)", ""), "Inno Setup 6", "ISCC.exe")  # noqa: SIM112 - its name on Windows
+    installed = Path(os.environ.get("ProgramFiles(x86)", "")).glob("Inno Setup */ISCC.exe")  # noqa: SIM112 - as on Windows
+    compiler = shutil.which("iscc") or next(map(str, installed), "iscc")
     values = {
         "Version": version(),
         "Program": program.resolve(),
@@ -124,7 +125,7 @@ def installer_command(program: Path, target: Path, name: str) -> list[str]:
         "Name": name,
     }
     defined = [f"/D{key}={value}" for key, value in values.items()]
-    return [shutil.which("iscc") or str(usual), "/Qp", *defined, str(HERE / "windows" / "loopwright.iss")]
+    return [compiler, "/Qp", *defined, str(HERE / "windows" / "loopwright.iss")]
 
 
 def build_deb(program: Path, work: Path, target: Path) -> Path:

@@ -139,7 +139,7 @@ def gguf_files() -> list[GgufFile]:
 
 
 def find_gguf(model: str) -> Path:
-    """Find the file of a model.
+    """Find the file of a model, the first one if it is split.
 
     Args:
         model: `gguf:NAME` or `gguf:PATH`.
@@ -149,7 +149,7 @@ def find_gguf(model: str) -> Path:
     """
     name = model.removeprefix(GGUF_PREFIX)
     if is_gguf_path(model):
-        path = _expanded(name)
+        path = parts_of(_expanded(name))[0]
         if path.is_file():
             return path
         reason = "is a folder" if path.is_dir() else "does not exist"

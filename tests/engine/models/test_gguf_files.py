@@ -213,6 +213,11 @@ def test_path_may_start_with_the_users_folder(home: Path) -> None:
     assert find_gguf("gguf:~/models/a.gguf") == file
 
 
+def test_path_of_any_part_is_that_of_the_first(tmp_path: Path) -> None:
+    first, second = (write_header(tmp_path / f"Big-0000{number}-of-00002.gguf", language_model()) for number in (1, 2))
+    assert find_gguf(f"gguf:{second}") == find_gguf(f"gguf:{first}") == first
+
+
 def test_missing_model_has_a_suggestion() -> None:
     write_header(models_folder() / "qwen-7b.gguf", language_model())
 
