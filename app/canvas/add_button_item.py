@@ -18,8 +18,8 @@ from PySide6.QtWidgets import (
 from app.canvas.canvas_style import canvas_style, pen
 from app.canvas.node_item import PORTS_FROM, CanvasPort
 
-DISTANCE: Final = 24.0
-"""Distance of the button's center from the port."""
+DISTANCE: Final = 20.0
+"""Distance of the button's center from the port: in the middle of a narrow gap between cards."""
 
 RADIUS: Final = 9.0
 
@@ -53,11 +53,11 @@ class AddButtonItem(QGraphicsItem):
 
     def show_for(self, ports: Iterable[CanvasPort]) -> None:
         """Show a button beside each of these outputs."""
+        self._ports = list(ports)  # first: what yields them may ask the scene, which would index the old geometry
         self.prepareGeometryChange()
-        self._ports = list(ports)
         self._bounds = QRectF()
         for port in self._ports:
-            self._bounds = self._bounds.united(_rect(port))
+            self._bounds = self._bounds.united(button_rect(port))
         self._hovered = self._hovered if self._hovered in self._ports else None
         self.setVisible(bool(self._ports))
         self.update()
@@ -70,7 +70,7 @@ class AddButtonItem(QGraphicsItem):
         """Return the clickable area."""
         path = QPainterPath()
         for port in self._ports:
-            path.addEllipse(_rect(port))
+            path.addEllipse(button_rect(port))
         return path
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
@@ -111,13 +111,14 @@ class AddButtonItem(QGraphicsItem):
             self.requested(pressed)
 
     def _port_at(self, position: QPointF) -> CanvasPort | None:
-        return next((port for port in self._ports if _rect(port).contains(position)), None)
+        return next((port for port in self._ports if button_rect(port).contains(position)), None)
 
 
 def _center(port: CanvasPort) -> QPointF:
     return port.middle + QPointF(DISTANCE, 0)
 
 
-def _rect(port: CanvasPort) -> QRectF:
+def button_rect(port: CanvasPort) -> QRectF:
+    """Return where the button of an output is."""
     center = _center(port)
     return QRectF(center.x() - RADIUS, center.y() - RADIUS, 2 * RADIUS, 2 * RADIUS)

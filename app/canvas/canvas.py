@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QWidget
 from shiboken6 import isValid
 
 from app.canvas.actions import enable, make_actions
-from app.canvas.add_button_item import AddButtonItem
+from app.canvas.add_button_item import AddButtonItem, button_rect
 from app.canvas.annotations import AnnotationItem
 from app.canvas.document_view import DocumentView
 from app.canvas.edit_commands import EditCommands
@@ -315,13 +315,16 @@ class Canvas(QWidget):
         self._show_add_button()
 
     def _show_add_button(self, connecting: object = None) -> None:
-        """Show the + beside the unconnected outputs of the card under the mouse, or of the only selected one."""
+        """Show the + beside the outputs of the card under the mouse, or else of the only selected one."""
         card = self._hovered
         if card is None or card.scene() is None:
             selection = self.session.selection
             card = self.view.created_nodes.get(selection[0]) if len(selection) == 1 else None
-        outputs = card.outputs if card is not None and connecting is None else ()
-        self.add_button.show_for(port for port in outputs if port.content.known and not port.connected_pipes)
+        is_editable = connecting is None and not self.session.is_past
+        outputs = card.outputs if card is not None and is_editable else ()
+        self.add_button.show_for(
+            port for port in outputs if port.content.known and not self.viewer.has_card_in(button_rect(port))
+        )
 
     def _add_note(self) -> None:
         """Add a note and let the user type its text."""

@@ -13,12 +13,13 @@ from PySide6.QtWidgets import QGraphicsItem
 from app import node_layout
 from app.canvas import collapsed_loops, loop_edits, operation_builders
 from app.canvas.annotations import DEFAULT_SIZES, Annotation, AnnotationItem, Kind
+from app.canvas.card_spacing import Area, make_room
 from app.canvas.document_view import DocumentView
 from app.canvas.edge_item import EdgeItem
 from app.canvas.gestures import Gestures
 from app.canvas.loop_edits import Document, insert_into_body
 from app.canvas.node_item import NodeItem
-from app.canvas.operation_builders import BODY_ROOM, with_hidden
+from app.canvas.operation_builders import BODY_ROOM, insert_into_edge, with_hidden
 from app.canvas.subflow_edits import extract_subflow, inline_subflow
 from app.canvas.viewer import CanvasViewer
 from app.node_layout import Box, Position, auto_layout, free_position, layout_entries, stored_position
@@ -103,17 +104,20 @@ class Clipboard:
 
     def _offset(self, fragment: Workflow, visible: QRectF, position: QPointF | None) -> tuple[float, float]:
         stored = [found for node in fragment.nodes if (found := stored_position(fragment, node.id)) is not None]
-        offset = (PASTE_OFFSET[0] * self._times, PASTE_OFFSET[1] * self._times)
+        x, y = PASTE_OFFSET[0] * self._times, PASTE_OFFSET[1] * self._times
         if not stored:
-            return offset
+            return x, y
         left, top = min(x for x, _ in stored), min(y for _, y in stored)
         if position is not None:
-            return (position.x() - left, position.y() - top)
-        if visible.contains(QPointF(left + offset[0], top + offset[1])):
-            return offset
-        width, height = max(x for x, _ in stored) - left, max(y for _, y in stored) - top
-        middle = visible.center()
-        return (round(middle.x() - left - width / 2), round(middle.y() - top - height / 2))
+            x, y = position.x() - left, position.y() - top
+        elif not visible.contains(QPointF(left + x, top + y)):
+            width, height = max(x for x, _ in stored) - left, max(y for _, y in stored) - top
+            middle = visible.center()
+            x, y = round(middle.x() - left - width / 2), round(middle.y() - top - height / 2)
+        taken = {stored_position(self._session.workflow, node.id) for node in self._session.workflow.nodes}
+        while any((at_x + x, at_y + y) in taken for at_x, at_y in stored):  # it would hide another copy
+            x, y = x + PASTE_OFFSET[0], y + PASTE_OFFSET[1]
+        return x, y
 
 
 class EditCommands(QObject):
@@ -132,7 +136,8 @@ class EditCommands(QObject):
     def __init__(self, session: Session, view: DocumentView, viewer: CanvasViewer, gestures: Gestures) -> None:
         super().__init__(viewer)
         self._session, self._view, self._viewer, self._gestures = session, view, viewer, gestures
-        self._clipboard = Clipboard(session, self._select_added)
+        self._clipboard = Clipboard(session, self._show_pasted)
+        self._saw_all = False
         self._worker = Worker(self)
 
     @property
@@ -143,9 +148,10 @@ class EditCommands(QObject):
     def add_node(self, node_type: str, position: QPointF | None = None) -> str | None:
         """Add a node, with a loop also its exit. Return its id, or None if that is not possible.
 
-        On an edge the node is inserted; in a loop's region it becomes part of the body. A loop on a card wraps
-        that card, or the selection if the card is selected; on an edge, it wraps the nodes at both ends. Without a
-        position, the node is connected to the only selected one if nothing follows that one yet.
+        On an edge the node is inserted; in a loop's region it becomes part of the body, or is put below the region if
+        it cannot. A loop on a card wraps that card, or the selection if the card is selected; on an edge, it wraps the
+        nodes at both ends, or the selection if both are selected. Without a position, the node is connected to the
+        only selected one if nothing follows that one yet.
 
         Args:
             node_type: The type, or `tool:NAME` for a tool node with that tool.
@@ -158,9 +164,10 @@ class EditCommands(QObject):
             return self.wrap(pair, self._session.selection if card.isSelected() else [card.content.id])
         edge = self._viewer.edge_at(position) if position is not None else None
         if pair is not None and edge is not None:
-            ends = [end.partition(".")[0] for end in edge.ends]
-            if loop_edits.can_wrap(self._gestures.document, ends, pair):
-                return self.wrap(pair, ends)
+            ends, selection = {end.partition(".")[0] for end in edge.ends}, self._session.selection
+            for node_ids in (selection, ends) if ends <= set(selection) else (ends,):
+                if loop_edits.can_wrap(self._gestures.document, node_ids, pair):
+                    return self.wrap(pair, node_ids)
         added = self._added_node(node_type, position if position is not None else self._default_position())
         if added is None:
             return None
@@ -169,6 +176,9 @@ class EditCommands(QObject):
         if position is not None and loop is not None:
             target = (position.x(), position.y())
             insertion = insert_into_body(self._gestures.document, loop, added.first, added.last, target)
+            if not insertion:  # it does not belong to the loop, so it does not lie in the region either
+                below = self._view.regions.bottom_at(position) + node_layout.FREE_GAP
+                added = self._added_node(node_type, QPointF(position.x(), below)) or added
         if position is None:
             insertion = self._connections_to_selection(added)
         return self._add(added, *(insertion or ()))
@@ -300,6 +310,40 @@ class EditCommands(QObject):
         source = f"{added.last.id}.{port}"
         return self._add(added, *operation_builders.connect(self._session.workflow, source, end, takes_many=takes_many))
 
+    def add_after(self, node_type: str, end: str, port: str) -> str | None:
+        """Add a node after an output, between it and what follows; return its id.
+
+        If nothing follows, or several nodes do, or the node does not fit between, only its `port` is connected.
+        """
+        document, edges = self._gestures.document, [edge for edge in self._session.workflow.edges if edge.from_ == end]
+        card = self._view.card_of(end.partition(".")[0])
+        assert card is not None, "the output has a button"
+        added = self._added_node(node_type, self.position_after(card.content.id))
+        if added is None:
+            return None
+        inserted = insert_into_edge(edges[0], added.first, added.last, document.ports) if len(edges) == 1 else None
+        if inserted is None:
+            return self._add(added, Connect(end, f"{added.first.id}.{port}"))
+        return self._add(added, *inserted, *self._with_room(document, card, added))
+
+    def _with_room(
+        self, document: Document, card: NodeItem, added: operation_builders.AddedNode
+    ) -> tuple[Operation, ...]:
+        """Put a new node right of a card, and move what is there aside."""
+        before, boxes, workflow = card.card_rect, document.boxes, document.workflow
+        width, height = max(box.width for box in boxes.values()), max(box.height for box in boxes.values())
+        left = before.right() + node_layout.COLUMN_GAP
+        places = {added.first.id: (left, before.top())}
+        if added.last is not added.first:
+            places[added.last.id] = (left + BODY_ROOM, before.top())
+        right = max(x for x, _ in places.values()) + width
+        small = Area(before.left(), before.top(), before.right(), before.bottom())
+        area = Area(before.right(), before.top(), right, before.top() + height)
+        others = {node: place for node, place in document.visible.items() if node != card.content.id}
+        moved, annotations = make_room(workflow, others, boxes, area, small)
+        moved = with_hidden(moved, document.positions, document.hidden)
+        return (operation_builders.set_positions(workflow, {**moved, **places}), *annotations)
+
     def _added_node(self, node_type: str, position: QPointF) -> operation_builders.AddedNode | None:
         node_type, _, tool = node_type.partition(":")
         spec = self._session.registry.find(node_type)
@@ -344,11 +388,20 @@ class EditCommands(QObject):
 
     def paste(self, position: QPointF | None = None) -> None:
         """Paste the nodes on the clipboard."""
-        self._clipboard.paste(self._viewer.visible_rect, position)
+        self._clipboard.paste(self._noted_view(), position)
 
     def duplicate(self) -> None:
         """Duplicate the selected nodes."""
-        self._clipboard.duplicate(self._selected_pairs(), self._viewer.visible_rect)
+        self._clipboard.duplicate(self._selected_pairs(), self._noted_view())
+
+    def _noted_view(self) -> QRectF:
+        """Return the visible part of the scene, and note whether it shows everything: then it still does afterwards."""
+        visible = self._viewer.visible_rect
+        self._saw_all = visible.contains(self._view.content_rect)
+        return visible
+
+    def _show_pasted(self, node_ids: Iterable[str]) -> None:
+        (self.arranged if self._saw_all else self.placed).emit(self._select(node_ids))
 
     def delete(self) -> None:
         """Delete the selection."""

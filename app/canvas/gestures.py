@@ -37,6 +37,7 @@ class _RegionDrag:
         last: The node, or the exit of a pair.
         home: The loop that they belong to.
         regions: Depth and rectangle of each region.
+        began_in: The loop whose region they were in, whether they belong to it or not.
         center: Where the cards are now.
         leaves: Whether they leave that loop when they are dropped here.
         enters: The loop that they would become part of.
@@ -47,6 +48,7 @@ class _RegionDrag:
     last: str
     home: str | None
     regions: Mapping[str, tuple[int, QRectF]]
+    began_in: str | None = None
     center: QPointF = field(default_factory=QPointF)
     leaves: bool = False
     enters: str | None = None
@@ -122,17 +124,15 @@ class Gestures(QObject):
         """Add to a move what it changes about the loops that the cards belong to."""
         document, target = self.document, (drag.center.x(), drag.center.y())
         name = operation_builders.title_of(document.workflow, drag.first)
-        if drag.leaves:
-            operations = (*step.operations, *take_out_of_body(document, drag.members))
-            step = Batch(f"Take {name} out of the loop", operations)
+        outside = Batch(f"Take {name} out of the loop", (*step.operations, *take_out_of_body(document, drag.members)))
         if drag.enters is not None:
-            workflow, _ = step.apply(document.workflow)
+            workflow, _ = outside.apply(document.workflow)
             there = replace(document, workflow=workflow, structure=analyse(workflow, document.registry))
             nodes = workflow.nodes_by_id
             inserted = insert_into_body(there, drag.enters, nodes[drag.first], nodes[drag.last], target)
             if inserted:
-                step = Batch(f"Put {name} into the loop", (*step.operations, *inserted))
-        return step
+                return Batch(f"Put {name} into the loop", (*outside.operations, *inserted))
+        return outside if drag.leaves else step
 
     def insertion_operations(self, edge_item: EdgeItem, first: Node, last: Node) -> tuple[Operation, ...] | None:
         """Return the operations that insert a node, or a loop with its exit, into an edge; None if it does not fit."""
@@ -201,10 +201,21 @@ class Gestures(QObject):
         drag.center = around.center()
         loop = drag.innermost(drag.center)
         drag.leaves = drag.home is not None and not drag.touches(drag.home, around)
-        is_free = drag.leaves or not any(_has_edges(card) for card in cards)
+        is_free = drag.leaves or not any(_has_edges(card) for card in cards) or self._may_enter(loop, drag)
         drag.enters = loop if is_free and loop != drag.home and self._target is None else None
         regions.leave_out(drag.members if drag.leaves else frozenset())
         regions.highlight(drag.enters)
+
+    def _may_enter(self, loop: str | None, drag: _RegionDrag) -> bool:
+        """Whether connected cards may become part of a loop: they came from elsewhere, and feed nothing in its body."""
+        body = self._session.structure.bodies.get(loop or "")
+        if body is None or loop == drag.began_in:
+            return False
+        ends = ((edge.source[0], edge.target[0]) for edge in self._session.workflow.edges)
+        return not any(
+            (source in drag.members and target in body.nodes) or (target in drag.members and source in body.nodes)
+            for source, target in ends
+        )
 
     def _begin_region_drag(self) -> _RegionDrag:
         """Remember the regions as they are before the drag, and which cards may change their loop.
@@ -223,7 +234,14 @@ class Gestures(QObject):
         ends = (first, first) if body is None else (body.loop, body.exit)
         rects = {loop: (region.depth, QRectF(region.rect)) for loop, region in self._view.regions.items.items()}
         rects = {loop: rect for loop, rect in rects.items() if loop not in members}
-        return _RegionDrag(members, *ends, structure.parent.get(first), rects)
+        drag = _RegionDrag(members, *ends, structure.parent.get(first), rects)
+        around = QRectF()
+        for node_id in members & self._view.nodes.keys():
+            around = around.united(
+                QRectF(QPointF(*self._view.document_positions[node_id]), self._view.nodes[node_id].card_rect.size())
+            )
+        drag.began_in = drag.innermost(around.center())
+        return drag
 
     def _end_region_drag(self) -> None:
         if self._drag is not None:

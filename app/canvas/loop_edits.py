@@ -164,9 +164,11 @@ def insert_into_body(document: Document, loop: str, first: Node, last: Node, tar
         target: Where it was dropped.
 
     Returns:
-        The operations; none if its ports fit no edge of the body.
+        The operations; none if its ports fit no edge of the body, or the loop is no longer complete.
     """
-    body, parent = document.structure.bodies[loop], document.structure.parent
+    body, parent = document.structure.bodies.get(loop), document.structure.parent
+    if body is None:
+        return ()
     edges = [
         edge
         for edge in document.workflow.edges

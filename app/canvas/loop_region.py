@@ -573,6 +573,10 @@ class LoopRegions:
         around = [loop for loop, item in self.items.items() if item.rect.contains(position)]
         return max(around, key=self.depth, default=None)
 
+    def bottom_at(self, position: QPointF) -> float:
+        """Return the lower edge of all regions that contain a position."""
+        return max(item.rect.bottom() for item in self.items.values() if item.rect.contains(position))
+
     def _loop_at(self, node_id: str) -> str | None:
         if node_id in self.items:
             return node_id

@@ -385,7 +385,6 @@ _NODE_MENU: Final = (
     ("set_up", "rename", "toggle_enabled", "pin", "unpin", "toggle_ports", "connect_to"),
     ("cut", "copy", "duplicate", "delete", "delete_reconnect"),
     ("wrap_loop", "wrap_iterator", "wrap_subflow", "wrap_frame"),
-    ("fit_selection",),
 )
 _ARRANGE_MENU: Final = (
     ("align_left", "align_center", "align_right"),
@@ -458,34 +457,30 @@ class Popups(QObject):
         )
 
     def choose_next(self, port: CanvasPort) -> None:
-        """Pick the node to add after an output."""
-        card = port.parentItem()
-        assert isinstance(card, NodeItem)
-        position = self._commands.position_after(card.content.id)
-        self.choose_for_port(port, position, port.middle + QPointF(DISTANCE, -16))
+        """Pick the node to add after an output: between it and what follows."""
+        end, beside = port.end, port.middle + QPointF(DISTANCE, -16)
+        self._choose_matching(port, beside, lambda choice: self._commands.add_after(choice.type, end, choice.port))
 
-    def choose_for_port(self, port: CanvasPort, position: QPointF, list_position: QPointF | None = None) -> None:
-        """Pick a node type that fits a port, to add it with an edge.
+    def choose_for_port(self, port: CanvasPort, position: QPointF) -> None:
+        """Pick a node type that fits a port, to add it at a position with an edge."""
+        end, is_input = port.end, port.is_input
+        self._choose_matching(
+            port,
+            position,
+            lambda choice: self._commands.add_connected(
+                choice.type, position, end, choice.port, from_output=not is_input
+            ),
+        )
 
-        Args:
-            port: The port.
-            position: Position of the new node.
-            list_position: Position of the list, by default the same.
-        """
-        node_id, end, is_input, structure = port.node_id, port.end, port.is_input, self._session.structure
+    def _choose_matching(self, port: CanvasPort, position: QPointF, chosen: Callable[[TypeAndPort], object]) -> None:
+        """Open the list of node types that fit a port."""
+        node_id, is_input, structure = port.node_id, port.is_input, self._session.structure
         in_body = not is_input and (
             node_id in structure.parent
             or (node_id in structure.bodies and port.name in structure.bodies[node_id].kind.body_ports)
         )
         entries = matching_node_types(self._session.registry, port.content, is_input=is_input, in_body=in_body)
-        self.list.open(
-            self._on_canvas(position if list_position is None else list_position),
-            "Add matching node",
-            entries,
-            lambda choice: self._commands.add_connected(
-                choice.type, position, end, choice.port, from_output=not is_input
-            ),
-        )
+        self.list.open(self._on_canvas(position), "Add matching node", entries, chosen)
 
     def connect_to(self, connect: Callable[[CanvasPort, CanvasPort], object]) -> None:
         """Pick an input to connect the selected node to, without the mouse."""
@@ -559,23 +554,26 @@ class Popups(QObject):
         self.text.edit_line(rect, node.title, step)
 
     def open_menu(self, global_position: QPoint, position: QPointF) -> None:
-        """Select the item at a scene position and open its context menu."""
+        """Select the item at a scene position, at a loop's label the whole loop, and open its context menu."""
         self.menu_position = position
         items = self._viewer.scene().items(position)
+        label = self._viewer.label_at(position)
         item = next((item for item in items if isinstance(item, (NodeItem, AnnotationItem))), None)
-        edge = self._viewer.edge_at(position) if item is None else None
-        clicked = item or edge
+        edge = self._viewer.edge_at(position) if item is None and label is None else None
+        clicked = (item or edge) if label is None else None
+        if label is not None:
+            label.select(label.loop_id)
         if clicked is not None and not clicked.isSelected():
             self._viewer.scene().clearSelection()
             clicked.setSelected(True)
         self.menu = QMenu(self._canvas)
         self.menu.setAccessibleName("Actions")
-        if isinstance(item, AnnotationItem):
+        if label is None and isinstance(item, AnnotationItem):
             self._fill(self.menu, (("rename", "delete"),))
             if item.is_frame:
                 self.menu.addAction(self.actions["unwrap"])
                 self._add_colors(self.menu, item)
-        elif isinstance(item, NodeItem):
+        elif label is not None or isinstance(item, NodeItem):
             self.menu.addActions(self.run_actions)
             self.menu.addSeparator()
             if self.actions["open_subflow"].isEnabled():
@@ -602,11 +600,11 @@ class Popups(QObject):
         self.menu_position = None
 
     def _fill(self, menu: QMenu, groups: tuple[tuple[str, ...], ...]) -> None:
+        """Add the actions that apply: with all of them, the menu would be higher than a small screen."""
         for index, group in enumerate(groups):
             if index:
                 menu.addSeparator()
-            for name in group:
-                menu.addAction(self.actions[name])
+            menu.addActions([self.actions[name] for name in group if self.actions[name].isEnabled()])
 
     def _add_colors(self, menu: QMenu, item: AnnotationItem) -> None:
         colors = menu.addMenu("Color")

@@ -276,6 +276,15 @@ class ZoomPanView(NodeViewer):
         """Return the card at a scene position."""
         return next((item for item in self.scene().items(position) if isinstance(item, NodeItem)), None)
 
+    def has_card_in(self, rect: QRectF) -> bool:
+        """Return whether a card is in a rectangle of the scene."""
+        near = self.scene().items(rect)
+        return any(isinstance(item, NodeItem) and item.card_rect.intersects(rect) for item in near)
+
+    def label_at(self, position: QPointF) -> LoopLabelItem | None:
+        """Return the label of a loop at a scene position."""
+        return next((item for item in self.scene().items(position) if isinstance(item, LoopLabelItem)), None)
+
     def mouse_position(self) -> QPointF | None:
         """Return the scene position of the mouse, or None if it is elsewhere."""
         return self.mapToScene(self._previous_pos) if self.underMouse() else None
@@ -451,7 +460,7 @@ class CanvasViewer(ZoomPanView):
         """Report a double click on an item."""
         position = self.mapToScene(event.position().toPoint())
         items = self._items_near(position, AbstractNodeItem, 4, 4)
-        label = next((item for item in self.scene().items(position) if isinstance(item, LoopLabelItem)), None)
+        label = self.label_at(position)
         if label is not None:
             label.collapse(label.loop_id)
         elif items:

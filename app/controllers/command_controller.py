@@ -86,7 +86,7 @@ class CommandController(QObject):
         entries = [_entry(action, title) for title, group in self.groups() for action in group if action.isEnabled()]
         if document is not None:
             entries += [
-                PaletteEntry(f"Add {spec.title}", "node", partial(self.add_node, spec.type))
+                PaletteEntry(f"Add {spec.title}", "node", partial(self.add_node, spec.type), spec.synonyms)
                 for spec in builtin_registry()
             ]
             tools = tool_entries()

@@ -84,6 +84,9 @@ class FieldEventFilter(QObject):
 class ConfigBinding(QObject):
     """The object that a form shows and edits.
 
+    Signals:
+        fix_wanted: The user wants to fix something outside of the document; what, as in `EngineError`.
+
     Attributes:
         session: The open document.
         node_id: The node; None for the workflow itself.
@@ -91,6 +94,8 @@ class ConfigBinding(QObject):
         events: The event filter for the widgets of the form.
         fields: The fields of the object.
     """
+
+    fix_wanted = Signal(str)
 
     def __init__(
         self,

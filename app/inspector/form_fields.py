@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QApplication, QLabel, QToolButton, QWidget
@@ -15,14 +15,29 @@ from app.inspector.field_spec import FieldSpec, is_visible
 from app.theme.style import ThemedIcon, icon, style
 from app.theme.widgets import PlainLabel, discard, hbox, plain_tool_tip, vbox
 from engine.document.problems import Problem, Severity
+from engine.errors import Fix
 
 EditorFactory = Callable[[FieldSpec, ConfigBinding, QWidget], Editor]
 
+_FIX_TITLES: Final = {Fix.ADD_KEY: "Add key…", Fix.GET_MODEL: "Download the model…"}
+"""The buttons of problems that are solved outside of the document."""
+
+
+def problem_fix_title(problem: Problem) -> str:
+    """Return the text of the button that solves a problem outside of the document; empty if there is none."""
+    return next((title for kind, title in _FIX_TITLES.items() if problem.fix.startswith(kind)), "")
+
 
 class ProblemLine(QWidget):
-    """One problem: an icon, the message and the remedy, and a button if there is a correction."""
+    """One problem: an icon, the message and the remedy, and a button if there is a correction or a fix."""
 
-    def __init__(self, problem: Problem, use: Callable[[str], object], parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        use: Callable[[str], object],
+        fix: Callable[[str], object],
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(parent)
         self._is_error = problem.severity is Severity.ERROR
         self._icon = QLabel()
@@ -37,6 +52,13 @@ class ProblemLine(QWidget):
             describe_widget(self.use, f"Use {problem.correction}", f"Replace the text by {problem.correction}")
             self.use.clicked.connect(lambda: use(problem.correction))
             column.addWidget(self.use)
+        if title := problem_fix_title(problem):
+            self.fix = QToolButton(self)
+            self.fix.setProperty("link", True)
+            self.fix.setText(title)
+            describe_widget(self.fix, f"{title} {problem.message}", problem.remedy)
+            self.fix.clicked.connect(lambda: fix(problem.fix))
+            column.addWidget(self.fix)
         style().changed.connect(self._draw)
         self._draw()
 
@@ -52,9 +74,11 @@ class ProblemLines(QWidget):
 
     Signals:
         correction_chosen: The user wants the field to have this value.
+        fix_wanted: The user wants to fix something outside of the document; what, as in `EngineError`.
     """
 
     correction_chosen = Signal(str)
+    fix_wanted = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -76,7 +100,7 @@ class ProblemLines(QWidget):
             if (line := item.widget()) is not None:
                 discard(line)
         for problem in problems:
-            self._box.addWidget(ProblemLine(problem, self.correction_chosen.emit))
+            self._box.addWidget(ProblemLine(problem, self.correction_chosen.emit, self.fix_wanted.emit))
         self.setVisible(bool(problems))
 
 
@@ -118,6 +142,7 @@ class FormField(QWidget):
         editor.edited.connect(lambda value: self.edited.emit(self.field.name, value))
         editor.editing_finished.connect(lambda: self.show_problems(self._found))
         self._problems.correction_chosen.connect(self._correct)
+        self._problems.fix_wanted.connect(binding.fix_wanted)
 
     @property
     def problem_lines(self) -> list[ProblemLine]:

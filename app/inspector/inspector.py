@@ -47,9 +47,11 @@ class Inspector(QWidget):
 
     Signals:
         compare_wanted: The user wants to compare a path of the run with another run.
+        fix_wanted: The user wants to fix something outside of the document; what, as in `EngineError`.
     """
 
     compare_wanted = Signal(str)
+    fix_wanted = Signal(str)
 
     def __init__(self, session: Session, models: ModelSource, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -158,6 +160,7 @@ class Inspector(QWidget):
         self._scrolls[page] = scroll
         page.binding.events.entered.connect(scroll.follow)
         page.binding.events.cursor_moved.connect(scroll.show_cursor)
+        page.binding.fix_wanted.connect(self.fix_wanted)
         return page
 
     def _type_of(self, node_id: str) -> str:

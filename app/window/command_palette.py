@@ -36,16 +36,18 @@ class PaletteEntry:
         text: Its text.
         hint: Shown at the right: its shortcut, or its kind.
         act: Called when it is chosen.
+        synonyms: Other words that find it.
     """
 
     text: str
     hint: str
     act: Callable[[], object]
+    synonyms: tuple[str, ...] = ()
 
 
 def matching(entries: Iterable[PaletteEntry], typed: str) -> list[PaletteEntry]:
     """Return the entries that match what was typed, best first."""
-    found = [(match_score(typed, (entry.text, entry.hint)), entry) for entry in entries]
+    found = [(match_score(typed, (entry.text, entry.hint), synonyms=entry.synonyms), entry) for entry in entries]
     found = [scored for scored in found if scored[0]]
     found.sort(key=lambda scored: -scored[0])  # stable: entries of a score keep their order
     return [entry for _, entry in found]

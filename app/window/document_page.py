@@ -123,6 +123,7 @@ class DocumentPage(QWidget):
         self.canvas = Canvas(session)
         self.inspector = Inspector(session, models, inspectors)
         self.inspector.installEventFilter(self)
+        self.inspector.fix_wanted.connect(self.fix_wanted)
         self.questions = QuestionStack(session, self)
         self.autosave = Autosave(session, data_folder, self)
         self.watch = FileWatcher(session.path, self)

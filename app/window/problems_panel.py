@@ -13,6 +13,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QScrollArea, QWidget
 
+from app.inspector.form_fields import problem_fix_title
 from app.session import Session
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT
@@ -32,7 +33,6 @@ from engine.document.operations import (
     SetSettings,
 )
 from engine.document.problems import Problem, Severity
-from engine.errors import Fix
 from engine.exits import MAX_ITERATIONS_CAP
 from engine.exits.evaluator import DONE
 from engine.nodes.spec import PAIR_BY_END, PAIR_BY_START
@@ -67,10 +67,8 @@ def quick_fixes(problem: Problem, structure: Structure) -> tuple[QuickFix, ...]:
     """
     find = _FIXES.get(problem.code)
     fixes = () if find is None else tuple(find(problem, structure))
-    if problem.fix.startswith(Fix.ADD_KEY):
-        fixes += (QuickFix("Add key…", None, problem.fix),)
-    if problem.fix.startswith(Fix.GET_MODEL):
-        fixes += (QuickFix("Download the model…", None, problem.fix),)
+    if title := problem_fix_title(problem):
+        fixes += (QuickFix(title, None, problem.fix),)
     if problem.correction and problem.node and problem.field:
         path = tuple(int(part) if part.isdigit() else part for part in problem.field.split("."))
         fixes += (QuickFix(f"Use {problem.correction}", SetConfig(problem.node, path, problem.correction)),)

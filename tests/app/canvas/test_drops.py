@@ -53,6 +53,50 @@ def test_loop_dropped_on_an_edge_wraps_the_nodes_at_its_ends(make_canvas: MakeCa
     assert {"task.value -> loop.input", "exit.output -> text.value"} <= set(hand.edges())
 
 
+@pytest.mark.parametrize("kind", ["loop", "iterator"])
+@pytest.mark.parametrize("target", ["card", "edge"])
+def test_loop_dropped_on_a_selection_wraps_all_of_it(
+    make_canvas: MakeCanvas, qtbot: QtBot, kind: str, target: str
+) -> None:
+    steps = ["one", "two", "three"]
+    chain = ["task.value", *(f"{step}.{port}" for step in steps for port in ("input", "output")), "text.value"]
+    hand = make_canvas(
+        workflow(
+            [node("task", "input"), *(node(step, "llm") for step in steps), node("text", "output")],
+            [f"{chain[at]} -> {chain[at + 1]}" for at in range(0, len(chain), 2)],
+        )
+    )
+    hand.session.select(steps)
+    edge = (hand.port("one.output") + hand.port("two.input")) / 2
+    drop(hand, of(NODE_MIME, kind), edge if target == "edge" else hand.title("two"))
+    settle(hand, qtbot)
+    assert hand.session.structure.bodies[kind].nodes == set(steps)
+    assert hand.session.undo_title == f"Wrap 3 nodes in {'an' if kind == 'iterator' else 'a'} {kind}"
+
+
+@pytest.mark.parametrize(
+    ("offset", "before", "after"),
+    [(QPointF(-60, 60), "loop.body", "draft.input"), (QPointF(120, 60), "draft.output", "exit.input")],
+)
+def test_node_type_dropped_into_a_region_goes_between_the_nodes_there(
+    hand: Hand, offset: QPointF, before: str, after: str
+) -> None:
+    place = hand.item("draft").card_rect.center() + offset
+    assert hand.canvas.viewer.edge_at(place) is None
+    assert hand.canvas.view.regions.items["loop"].rect.contains(place)
+    drop(hand, of(NODE_MIME, "transform"), place)
+    assert {f"{before} -> transform.input", f"transform.output -> {after}"} <= set(hand.edges())
+
+
+@pytest.mark.parametrize("kind", ["input", "output"])
+def test_what_cannot_be_in_a_loop_is_put_below_its_region(hand: Hand, kind: str) -> None:
+    region, edges = hand.canvas.view.regions.items["loop"].rect, hand.edges()
+    drop(hand, of(NODE_MIME, kind), QPointF(region.center().x(), region.bottom() - 8))
+    (added,) = hand.session.selection
+    assert hand.item(added).card_rect.top() > region.bottom()
+    assert hand.edges() == edges
+
+
 def test_loop_dropped_on_an_edge_between_input_and_output_is_inserted(make_canvas: MakeCanvas) -> None:
     nodes = [node("task", "input"), node("text", "output")]
     hand = make_canvas(workflow(nodes, ["task.value -> text.value"], {"task": (0, 80), "text": (600, 80)}))

@@ -110,6 +110,19 @@ def test_copies_are_pasted_at_the_pointer(hand: Hand) -> None:
     assert hand.place("draft_2") == (300, 400)
 
 
+def test_copies_hide_no_other_copies(hand: Hand) -> None:
+    hand.session.select(["draft"])
+    hand.key(Qt.Key.Key_C, CONTROL)
+    hand.move(QPointF(260, 420))
+    for _ in range(2):
+        hand.key(Qt.Key.Key_V, CONTROL)
+    assert [hand.place(f"draft_{number}") for number in (2, 3)] == [(260, 420), (300, 460)]
+    for _ in range(2):
+        hand.session.select(["draft"])
+        hand.key(Qt.Key.Key_D, CONTROL)
+    assert [hand.place(f"draft_{number}") for number in (4, 5)] == [(520, 120), (560, 160)]
+
+
 def test_loop_is_copied_with_its_exit(hand: Hand) -> None:
     hand.session.select(["loop", "draft"])
     hand.canvas.commands.copy()
@@ -374,3 +387,28 @@ def test_pasted_and_duplicated_cards_are_in_view(hand: Hand) -> None:
     hand.canvas.commands.duplicate()
     for node_id in hand.session.selection:
         assert hand.canvas.viewer.visible_rect.contains(hand.item(node_id).card_rect)
+
+
+@pytest.mark.parametrize("action", ["paste", "duplicate", "tidy"])
+def test_everything_that_was_in_view_still_is(hand: Hand, action: str) -> None:
+    hand.canvas.fit_all()
+    hand.session.select(["loop", "draft", "exit"])
+    hand.key(Qt.Key.Key_C, CONTROL)
+    if action == "paste":
+        visible = hand.canvas.viewer.visible_rect
+        hand.move(QPointF(visible.center().x() + 300, visible.bottom() - 20))
+    hand.canvas.actions_by_name[action].trigger()
+    assert hand.canvas.viewer.visible_rect.contains(hand.canvas.view.content_rect)
+
+
+def test_new_nodes_are_in_view_and_cover_no_others(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(workflow([], []))
+    for number in range(24):
+        kind = ("llm", "router", "loop", "transform")[number % 4]
+        if number % 3 == 0:
+            hand.session.select([])
+        added = hand.canvas.add_node(kind)
+        assert added is not None
+        assert hand.canvas.viewer.visible_rect.contains(hand.item(added).card_rect)
+    rects = [item.card_rect for item in hand.canvas.view.nodes.values()]
+    assert not any(one.intersects(other) for one, other in itertools.combinations(rects, 2))

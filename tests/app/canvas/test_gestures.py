@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from engine.document.model import Workflow
 from tests.app.canvas.conftest import Hand, MakeCanvas, settle
 from tests.app.canvas.documents import node, pieces, workflow
+
+CONTROL = Qt.KeyboardModifier.ControlModifier
 
 
 def test_dragging_a_card_is_one_undo_step_with_its_title(hand: Hand) -> None:
@@ -377,6 +381,56 @@ def test_a_node_dragged_within_the_region_stays_in_the_body(hand: Hand) -> None:
     assert hand.edges() == edges
 
 
+def planned() -> Workflow:
+    """A loop with a node before it, and one that feeds its body from outside."""
+    return workflow(
+        [
+            node("task", "input"),
+            node("plan", "llm"),
+            node("tone", "llm"),
+            node("loop", "loop"),
+            node("draft", "llm", prompt="{{input}} {{tone}}"),
+            node("exit", "exit", loop="loop"),
+            node("text", "output"),
+        ],
+        [
+            "task.value -> plan.input",
+            "task.value -> tone.input",
+            "plan.output -> loop.input",
+            "loop.body -> draft.input",
+            "tone.output -> draft.tone",
+            "draft.output -> exit.input",
+            "exit.output -> text.value",
+        ],
+        {"tone": (240, 320)}
+        | {name: (at * 240, 80) for at, name in enumerate(("task", "plan", "loop", "draft", "exit", "text"))},
+    )
+
+
+def test_a_connected_node_dropped_in_the_region_leaves_its_place_and_joins_the_body(
+    make_canvas: MakeCanvas, qtbot: QtBot
+) -> None:
+    hand = make_canvas(planned())
+    before = hand.edges()
+    hand.drag(hand.title("plan"), hand.item("draft").card_rect.bottomLeft() + QPointF(140, 20))
+    assert hand.session.undo_title == "Put plan into the loop"
+    edges = {"task.value -> loop.input", "draft.output -> plan.input", "plan.output -> exit.input"}
+    assert edges <= set(hand.edges())
+    settle(hand, qtbot)
+    assert hand.session.structure.bodies["loop"].nodes == {"draft", "plan"}
+    hand.session.undo()
+    assert hand.edges() == before
+
+
+@pytest.mark.parametrize("name", ["tone", "text"])
+def test_a_constant_of_the_body_and_an_output_stay_outside(make_canvas: MakeCanvas, name: str) -> None:
+    hand = make_canvas(planned())
+    before = hand.edges()
+    hand.drag(hand.title(name), hand.item("draft").card_rect.bottomLeft() + QPointF(140, 20))
+    assert hand.edges() == before
+    assert hand.session.undo_title == f"Move {name}"
+
+
 def test_selected_nodes_are_wrapped_with_one_command(hand: Hand, qtbot: QtBot) -> None:
     hand.session.select(["draft"])
     hand.key(Qt.Key.Key_L, Qt.KeyboardModifier.ControlModifier)
@@ -397,6 +451,28 @@ def test_a_click_on_a_loops_label_selects_the_whole_loop(hand: Hand) -> None:
     label = hand.canvas.view.regions.items["loop"].label
     hand.click(label.scenePos() + QPointF(40, 0))
     assert set(hand.session.selection) == {"loop", "draft", "exit"}
+
+
+def label_of(hand: Hand) -> QPointF:
+    return hand.canvas.view.regions.items["loop"].label.scenePos() + QPointF(40, 0)
+
+
+def test_a_loop_is_copied_duplicated_and_deleted_by_its_label(hand: Hand, qtbot: QtBot) -> None:
+    hand.click(label_of(hand))
+    hand.key(Qt.Key.Key_C, CONTROL)
+    hand.move(QPointF(240, 480))
+    hand.key(Qt.Key.Key_V, CONTROL)
+    settle(hand, qtbot)
+    assert hand.session.structure.bodies["loop_2"].nodes == {"draft_2"}
+    assert hand.place("loop_2") == (240, 480)
+    hand.click(label_of(hand))
+    hand.key(Qt.Key.Key_D, CONTROL)
+    settle(hand, qtbot)
+    assert hand.session.structure.bodies["loop_3"].nodes == {"draft_3"}
+    assert hand.place("loop_3") == (280, 120)
+    hand.click(label_of(hand))
+    hand.key(Qt.Key.Key_Delete)
+    assert not {"loop", "draft", "exit"} & set(hand.canvas.view.nodes)
 
 
 def test_a_loop_is_dragged_by_its_label(hand: Hand) -> None:

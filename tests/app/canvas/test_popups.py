@@ -1,16 +1,22 @@
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QContextMenuEvent
+from PySide6.QtGui import QAction, QContextMenuEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
 from app.canvas.add_button_item import DISTANCE
 from app.canvas.popups import MAX_ROWS, Entry
+from app.theme.style import style
+from engine.document.operations import SetLayout
 from tests.app.canvas.conftest import Hand, MakeCanvas, settle
 from tests.app.canvas.documents import workflow
+
+SMALL_SCREEN = 720
 
 
 def open_menu(hand: Hand, place: QPointF) -> QMenu:
@@ -171,6 +177,16 @@ def test_menu_key_opens_the_context_menu_of_the_selection(hand: Hand) -> None:
     assert not hand.session.workflow.node("task").enabled
 
 
+def test_context_menu_of_a_loops_label_selects_the_loop_and_acts_on_it(hand: Hand) -> None:
+    label = hand.canvas.view.regions.items["loop"].label.scenePos() + QPointF(40, 0)
+    menu = open_menu(hand, label)
+    assert set(hand.session.selection) == {"loop", "draft", "exit"}
+    texts = {action.text() for action in menu.actions() if action.isEnabled()}
+    assert {"Collapse or expand loop", "Unwrap", "Cut", "Copy", "Duplicate", "Delete"} <= texts
+    choose(menu, "Delete")
+    assert set(hand.canvas.view.nodes) == {"task", "text"}
+
+
 def test_context_menu_of_an_edge_deletes_it(hand: Hand) -> None:
     middle = (hand.port("draft.output") + hand.port("exit.input")) / 2
     choose(open_menu(hand, middle), "Delete")
@@ -296,9 +312,89 @@ def test_the_plus_is_there_for_the_card_under_the_mouse(hand: Hand) -> None:
     assert hand.canvas.add_button.ports == []
 
 
+def press_plus(hand: Hand, end: str, typed: str) -> None:
+    """Point at a card, click the + beside its output, and pick the first match."""
+    for aside in (QPointF(8, 4), QPointF()):  # without a movement there is no event
+        hand.move(hand.title(end.partition(".")[0]) + aside)
+    (port,) = (port for port in hand.canvas.add_button.ports if port.end == end)
+    hand.click(port.middle + QPointF(DISTANCE, 0))
+    hand.canvas.popups.list.filter.setText(typed)
+    QTest.keyClick(hand.canvas.popups.list.filter, Qt.Key.Key_Return)
+
+
+def test_the_plus_beside_a_connected_output_adds_a_node_between_with_room_for_it(hand: Hand) -> None:
+    before = hand.place("exit")
+    press_plus(hand, "draft.output", "llm")
+    assert {"draft.output -> llm.input", "llm.output -> exit.input"} <= set(hand.edges())
+    assert "draft.output -> exit.input" not in hand.edges()
+    lefts = [hand.item(node).card_rect.left() for node in ("draft", "llm", "exit", "text")]
+    assert lefts == sorted(lefts)
+    cards = {node: item.card_rect for node, item in hand.canvas.view.nodes.items()}
+    assert not any(one.intersects(other) for one, other in itertools.combinations(cards.values(), 2))
+    hand.session.undo()
+    assert "draft.output -> exit.input" in hand.edges()
+    assert hand.place("exit") == before
+
+
+def test_the_plus_adds_a_loop_with_its_exit_between(hand: Hand) -> None:
+    press_plus(hand, "exit.output", "repeat")
+    assert {"exit.output -> loop_2.input", "exit_2.output -> text.value"} <= set(hand.edges())
+    assert hand.item("text").card_rect.left() > hand.item("exit_2").card_rect.right()
+
+
+def test_the_plus_adds_a_branch_where_the_node_does_not_fit_between(hand: Hand) -> None:
+    press_plus(hand, "exit.output", "output")
+    assert {"exit.output -> text.value", "exit.output -> output.value"} <= set(hand.edges())
+
+
 def test_a_double_click_on_empty_canvas_adds_a_node_there(hand: Hand) -> None:
     hand.double_click(QPointF(300, 400))
     assert hand.canvas.popups.list.isVisible()
     hand.canvas.popups.list.filter.setText("repeat")
     QTest.keyClick(hand.canvas.popups.list.filter, Qt.Key.Key_Return)
     assert hand.place("loop_2") == (300, 400)
+
+
+@pytest.mark.parametrize(
+    ("typed", "title"),
+    [
+        *((word, "LLM") for word in ("prompt", "chat", "gpt")),
+        *((word, "Loop and Exit") for word in ("repeat", "while")),
+        *((("if", "Router"), ("http", "Tool"), ("map", "Iterator and Aggregator"))),
+    ],
+)
+def test_quick_add_knows_words_of_other_programs(hand: Hand, typed: str, title: str) -> None:
+    hand.double_click(QPointF(300, 400))
+    pick = hand.canvas.popups.list
+    QTest.keyClicks(pick.filter, typed)
+    assert pick.list.item(0).text() == title
+
+
+def test_quick_add_matches_the_starts_of_words_only(hand: Hand) -> None:
+    hand.double_click(QPointF(300, 400))
+    pick = hand.canvas.popups.list
+    QTest.keyClicks(pick.filter, "oop")
+    assert pick.list.count() == 0
+
+
+@pytest.mark.parametrize("target", ["draft", "loop", "label"])
+def test_context_menus_fit_a_small_screen_with_large_text(hand: Hand, target: str) -> None:
+    style().choose("dark", 1.5)
+    try:
+        hand.canvas.fit_all()
+        hand.canvas.popups.run_actions = [QAction(text, hand.canvas) for text in ("Up to", "This", "From")]
+        label = hand.canvas.view.regions.items["loop"].label.scenePos() + QPointF(20, 0)
+        menu = open_menu(hand, label if target == "label" else hand.item(target).card_rect.center())
+        assert menu.sizeHint().height() <= SMALL_SCREEN
+        assert not [action.text() for action in menu.actions() if not action.isEnabled()]
+        menu.close()
+    finally:
+        style().choose("dark", 1.0)
+
+
+def test_no_plus_covers_the_next_card(hand: Hand) -> None:
+    hand.session.select(["draft"])
+    assert [port.end for port in hand.canvas.add_button.ports] == ["draft.output"]
+    rect = hand.item("draft").card_rect
+    hand.session.do(SetLayout(("nodes", "exit"), {"x": rect.right() + 16, "y": rect.top()}))
+    assert hand.canvas.add_button.ports == []

@@ -64,6 +64,23 @@ def test_command_palette_adds_a_node_type(workbench: Workbench, self_refine: Doc
     assert "validator" in {node.type for node in self_refine.session.workflow.nodes}
 
 
+@pytest.mark.parametrize(
+    ("typed", "entry"),
+    [
+        *((word, "Add LLM") for word in ("prompt", "chat", "gpt")),
+        *((word, "Add Loop") for word in ("repeat", "while")),
+        *((("if", "Add Router"), ("http", "Add Tool"), ("map", "Add Iterator"))),
+    ],
+)
+def test_command_palette_knows_words_of_other_programs(
+    workbench: Workbench, self_refine: DocumentPage, typed: str, entry: str
+) -> None:
+    dialog = workbench.commands.open_command_palette()
+    QTest.keyClicks(dialog.field, typed)
+    assert entry in shown(dialog)[:3]
+    dialog.close()
+
+
 def test_command_palette_adds_an_mcp_tool(workbench: Workbench, self_refine: DocumentPage) -> None:
     set_tools("sample", [replace(READ_FILE, name="files/read", title="Read a file (files)")])
     try:

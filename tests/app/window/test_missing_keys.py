@@ -92,6 +92,7 @@ def enter_key(workbench: Workbench, qtbot: QtBot) -> None:
     dialog = workbench.keys.dialog
     assert dialog is not None
     assert dialog.isVisible()
+    qtbot.waitUntil(dialog.field.hasFocus)
     QTest.keyClicks(dialog.field, CANARY)
     QTest.keyClick(dialog.field, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: not dialog.isVisible())
@@ -108,6 +109,21 @@ def test_missing_key_is_a_warning_until_it_is_added_by_its_button(
     assert ring.kept == {("loopwright", "openai"): CANARY}
     qtbot.waitUntil(lambda: missing(document) == [])
     assert document.problems.rows == []
+
+
+def test_missing_key_is_added_by_the_button_at_the_field_of_the_model(
+    workbench: Workbench, tmp_path: Path, ring: MemoryKeyring, qtbot: QtBot
+) -> None:
+    document = open_flow(workbench, tmp_path, model="openai/gpt-4o")
+    document.session.select(["draft"])
+    row = document.inspector.page.form.row("model")
+    qtbot.waitUntil(lambda: len(row.problem_lines) == 1)
+    (line,) = row.problem_lines
+    assert line.fix.text() == "Add key…"
+    qtbot.mouseClick(line.fix, LEFT)
+    enter_key(workbench, qtbot)
+    assert ring.kept == {("loopwright", "openai"): CANARY}
+    qtbot.waitUntil(lambda: row.problem_lines == [])
 
 
 def test_problem_follows_the_models_of_the_document_and_of_the_settings(
