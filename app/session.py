@@ -5,7 +5,7 @@ Every change goes through `do`; canvas, inspector and panels follow the signals.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -68,6 +68,8 @@ Analysis = tuple[Structure, list[Problem]]
 ANALYZE_AFTER_MS: Final = 30
 MAX_NODES_AT_ONCE: Final = 60
 """A document of at most this many nodes is analyzed in the window's thread, in less than a frame."""
+_UNCONNECTED: Final = frozenset({"unconnected-port", "empty-body"})
+"""Codes of problems that nearly every new node has."""
 NEVER_SAVED: Final = -1
 """A state number that no document has."""
 
@@ -109,7 +111,7 @@ class Session(QObject):
         is_trusted: Whether the workflow is the user's own or was approved by them.
         confirms_calls: Whether tool calls that are not in the document itself are confirmed during a run.
         structure: The structure; may be slightly out of date, see `analyzed`.
-        problems: The problems, as of the same moment.
+        problems: The problems, as of the same moment; see also `visible_problems`.
         pending_edit: The edit that is being typed over the canvas.
         save_steps: Each returns the changes that the document needs to be saved in a file, such as new relative paths.
         selection: Ids of the selected nodes, in the order of selection.
@@ -151,6 +153,7 @@ class Session(QObject):
         self.structure: Structure = analysis[0]
         self.problems: list[Problem] = analysis[1]
         self._setup_problems: list[Problem] = []
+        self._new_nodes: dict[str, Node] = {}
         self.pending_edit = PendingEdit(self)
         self.save_steps: list[Callable[[Path], Iterable[Operation]]] = []
         self.selection: tuple[str, ...] = ()
@@ -176,9 +179,34 @@ class Session(QObject):
 
     @property
     def problem_counts(self) -> tuple[int, int]:
-        """The number of errors and of warnings."""
-        errors = sum(problem.severity is Severity.ERROR for problem in self.problems)
-        return errors, len(self.problems) - errors
+        """The number of visible errors and warnings."""
+        problems = self.visible_problems
+        errors = sum(problem.severity is Severity.ERROR for problem in problems)
+        return errors, len(problems) - errors
+
+    @property
+    def visible_problems(self) -> list[Problem]:
+        """The problems, without those of new nodes that nobody has had the chance to connect and to fill in yet."""
+        if not self._new_nodes:
+            return self.problems
+        return [problem for problem in self.problems if not self._is_too_early(problem)]
+
+    def _is_too_early(self, problem: Problem) -> bool:
+        added = self._new_nodes.get(problem.node or "")
+        if added is None:
+            return problem.code == "no-output"
+        return problem.code in _UNCONNECTED or self.node(added.id) is added
+
+    def reveal_problems(self) -> None:
+        """Show the problems of new nodes too: the user wants to run the workflow."""
+        self._keep_new_nodes(())
+
+    def _keep_new_nodes(self, node_ids: Collection[str]) -> None:
+        """Treat only these nodes as new."""
+        before = self._new_nodes
+        self._new_nodes = {node_id: node for node_id, node in before.items() if node_id in node_ids}
+        if len(before) > len(self._new_nodes) and self.structure.workflow is self.workflow:
+            self.analyzed.emit()
 
     @property
     def is_modified(self) -> bool:
@@ -213,12 +241,17 @@ class Session(QObject):
         return analyse(self.workflow, self.registry) if is_behind else self.structure
 
     def problems_of(self, node_id: str) -> list[Problem]:
-        """Return the problems of a node."""
-        return [problem for problem in self.problems if problem.node == node_id]
+        """Return the visible problems of a node."""
+        return [problem for problem in self.visible_problems if problem.node == node_id]
 
     def do(self, operation: Operation) -> bool:
         """Change the document; returns False, and emits `refused`, if that is not possible."""
-        return self._move(lambda: self._undo_stack.do(operation))
+        before = self.workflow.nodes_by_id
+        is_done = self._move(lambda: self._undo_stack.do(operation))
+        after = self.workflow.nodes_by_id
+        if len(after) > len(before) and not isinstance(operation, ReplaceDocument):
+            self._new_nodes |= {node_id: node for node_id, node in after.items() if node_id not in before}
+        return is_done
 
     def undo(self) -> bool:
         """Undo the last step."""
@@ -285,6 +318,8 @@ class Session(QObject):
         if selection != self.selection:
             self.selection = selection
             self.selection_changed.emit()
+            if self._new_nodes:
+                self._keep_new_nodes(selection)
 
     def start_run(self, inputs: Mapping[str, Value], options: RunOptions, *, paused: bool = False) -> None:
         """Run the current workflow, unless a run is in progress; see `RunViewState.start`."""

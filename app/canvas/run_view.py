@@ -300,7 +300,7 @@ class RunView(QObject):
         """Update the problems of each node."""
         found: dict[str, list[str]] = {}
         self._problems = {}
-        for problem in self._session.problems:
+        for problem in self._session.visible_problems:
             if problem.node is not None:
                 card = self._view.hidden.get(problem.node, problem.node)
                 self._problems.setdefault(card, Counter())[problem.severity] += 1

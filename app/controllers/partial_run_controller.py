@@ -129,6 +129,7 @@ class PartialRunController(QObject):
             again = partial(self._plan, document, Part(Extent.UNTIL, part.node), {})
             document.bars.say(PART, error.message, "warning", [("Run up to here instead", again)])
         elif isinstance(error, DocumentError):
+            document.session.reveal_problems()
             document.session.refused.emit("This part of the workflow has errors and cannot run. See Problems.")
             self.run_blocked.emit(document)
         else:

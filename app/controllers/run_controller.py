@@ -261,6 +261,7 @@ class RunController(QObject):
         if session.structure.workflow is not session.workflow:  # not up to date with what was just typed
             _, problems = analyze_document(session.workflow, session.registry)
         if has_errors(problems):
+            session.reveal_problems()
             session.refused.emit("The workflow has errors and cannot run. See Problems.")
             self.run_blocked.emit(document)
             return False

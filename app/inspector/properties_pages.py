@@ -341,7 +341,9 @@ class NodesPage(_FormPage):
             return
         chosen = set(self.binding.node_ids)
         problems = {
-            (problem.field, problem.message): problem for problem in self._session.problems if problem.node in chosen
+            (problem.field, problem.message): problem
+            for problem in self._session.visible_problems
+            if problem.node in chosen
         }
         by_field, _ = _split_problems(list(problems.values()), self.form)
         self.form.show_problems(by_field)
@@ -409,7 +411,9 @@ class WorkflowPage(QWidget):
 
     def show_problems(self) -> None:
         """Show problems of settings at their fields, those of the workflow as a whole above."""
-        problems = [problem for problem in self._session.problems if problem.node is None and problem.edge is None]
+        problems = [
+            problem for problem in self._session.visible_problems if problem.node is None and problem.edge is None
+        ]
         by_field, rest = _split_problems(problems, self.form, _PREFIX)
         self.form.show_problems(by_field)
         self.problems.show_problems(rest)

@@ -309,7 +309,7 @@ class ProblemsPanel(QWidget):
 
     def refresh(self) -> None:
         """Show the current problems; nothing is rebuilt if they are unchanged."""
-        problems = sorted(self._session.problems, key=lambda problem: problem.severity is Severity.WARNING)
+        problems = sorted(self._session.visible_problems, key=lambda problem: problem.severity is Severity.WARNING)
         structure = self._session.structure
         wanted = [(problem, quick_fixes(problem, structure)) for problem in problems[:MOST_ROWS]]
         self._say(len(problems))

@@ -160,3 +160,32 @@ def test_a_new_document_has_no_problems(workbench: Workbench) -> None:
     document = workbench.current
     assert document is not None
     assert document.session.problems == []
+
+
+def test_a_new_node_shows_no_problem_until_there_was_the_chance_to_solve_it(workbench: Workbench, qtbot: QtBot) -> None:
+    document = workbench.documents.new()
+    session = document.session
+    for node_type in ("llm", "router"):
+        with qtbot.waitSignal(session.analyzed):
+            added = document.canvas.add_node(node_type)
+            session.select([added])
+    codes = [problem.code for problem in session.visible_problems]
+    assert codes == ["unconnected-port"], "the one of the first node, which is no longer selected"
+    assert workbench.status_bar.problems.text() == "1 error"
+    assert document.canvas.view.nodes["router"].problem_text == ""
+    with qtbot.waitSignal(session.analyzed):
+        session.do(SetConfig("router", ("max_tokens",), -1))
+    assert {problem.field for problem in session.problems_of("router")} >= {"max_tokens"}
+    session.select([])
+    assert session.visible_problems == session.problems
+    assert {"no-output", "unconnected-port"} <= {problem.code for problem in session.problems}
+
+
+def test_running_shows_the_problems_of_new_nodes(workbench: Workbench, qtbot: QtBot) -> None:
+    document = workbench.documents.new()
+    with qtbot.waitSignal(document.session.analyzed):
+        document.canvas.add_node("llm")
+    assert document.session.problem_counts == (0, 0)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
+    assert workbench.bottom_panel.open_panel == "problems"
+    assert row(document, "unconnected-port").isVisible()
