@@ -202,7 +202,8 @@ class LoopConfig(NodeConfig):
         default="return_last",
         title="When the budget is used up",
         description=(
-            "return_last: The result of the last complete iteration. return_best: The result with the highest score."
+            "Whether the loop has a result then. return_last: The result of the last complete iteration. "
+            "return_best: The result with the highest score."
         ),
         json_schema_extra={"group": "more", "labels": _ENDING_LABELS},
     )
@@ -210,7 +211,8 @@ class LoopConfig(NodeConfig):
         default="fail",
         title="On timeout",
         description=(
-            "return_last: The result of the last complete iteration. return_best: The result with the highest score."
+            "What happens when the loop takes longer than its timeout. return_last: The result of the last complete "
+            "iteration. return_best: The result with the highest score."
         ),
         json_schema_extra={"group": "more", "labels": _ENDING_LABELS},
     )

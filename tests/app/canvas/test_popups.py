@@ -14,7 +14,7 @@ from app.canvas.popups import MAX_ROWS, Entry
 from app.theme.style import style
 from engine.document.operations import SetLayout
 from tests.app.canvas.conftest import Hand, MakeCanvas, settle
-from tests.app.canvas.documents import workflow
+from tests.app.canvas.documents import node, workflow
 
 SMALL_SCREEN = 720
 
@@ -147,6 +147,14 @@ def test_context_menu_keeps_a_selection_that_includes_the_card(hand: Hand) -> No
     assert hand.session.selection == ("draft", "exit")
     assert "Align and distribute" in [action.text() for action in menu.actions()]
     menu.close()
+
+
+def test_selected_nodes_are_wrapped_by_the_context_menu(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
+    hand = make_canvas(workflow([node("one", "llm"), node("two", "llm")], ["one.output -> two.input"]))
+    hand.session.select(["one", "two"])
+    choose(open_menu(hand, hand.item("one").card_rect.center()), "Wrap in a loop")
+    settle(hand, qtbot)
+    assert hand.session.structure.bodies["loop"].nodes == {"one", "two"}
 
 
 def test_context_menu_of_the_canvas_adds_at_its_position(hand: Hand) -> None:

@@ -17,6 +17,7 @@ from engine.nodes.llm import LlmConfig
 from engine.nodes.loop import LoopConfig
 from engine.nodes.node_registry import builtin_registry
 from engine.nodes.router import RouterConfig
+from engine.nodes.spec import AnySpec
 
 
 class Colour(StrEnum):
@@ -174,5 +175,23 @@ def test_workflow_settings_have_field_specs() -> None:
     assert fields["prices"].kind is FieldKind.JSON
 
 
-def test_prompts_come_first_and_then_the_model() -> None:
-    assert list(field_specs(LlmConfig))[:3] == ["prompt", "system", "model"]
+@pytest.mark.parametrize("spec", list(builtin_registry()), ids=lambda spec: spec.type)
+def test_prompts_come_first_and_then_the_model(spec: AnySpec) -> None:
+    basic = {name: field for name, field in field_specs(spec.config).items() if not field.is_advanced}
+    order = [name for name in ("prompt", "system", "model") if name in basic]
+    assert "prompt" not in basic or list(basic)[: len(order)] == order
+    assert [name for name in basic if name in order] == order
+
+
+def test_labels_are_the_words_of_other_tools() -> None:
+    llm, loop, workflow = field_specs(LlmConfig), field_specs(LoopConfig), field_specs(Settings)
+    titles = {name: llm[name].title for name in ("system", "max_tokens", "temperature", "seed", "retries", "timeout_s")}
+    assert list(titles.values()) == [
+        "System prompt",
+        "Max tokens",
+        "Temperature",
+        "Seed",
+        "Retries",
+        "Timeout (seconds)",
+    ]
+    assert (loop["max_iterations"].title, workflow["budget_usd"].title) == ("Max iterations", "Budget (USD)")

@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtCore import QEvent, QObject, QPoint, Qt
 from PySide6.QtGui import QColor
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
@@ -324,6 +324,23 @@ def test_focus_field_finds_nested_and_advanced_fields(open_inspector: OpenInspec
     assert bench.editor("budget_usd").number.hasFocus()
     bench.inspector.focus_field(None, "description")
     assert bench.inspector.workflow_page.description.hasFocus()
+
+
+@pytest.mark.parametrize("node_type", [spec.type for spec in builtin_registry()])
+def test_more_explains_each_of_its_fields_below_it_and_begins_with_the_id(
+    one_node: Callable[..., Bench], node_type: str
+) -> None:
+    bench = one_node(node_type)
+    form = bench.page.form
+    assert not bench.page.id_field.isVisible()
+    form.expand()
+    assert bench.page.id_field.isVisible()
+    rows = [form.row(name) for name, field in form.fields.items() if field.is_advanced]
+    shown = [row for row in rows if row.isVisible()]
+    assert shown
+    assert bench.page.id_field.y() < min(row.mapTo(bench.page, QPoint()).y() for row in shown)
+    unexplained = [row.field.name for row in shown if not (row._help.isVisible() and row._help.text())]
+    assert [name for name in unexplained if not form.row(name).editor.explains_itself] == []
 
 
 def test_advanced_fields_stay_expanded_across_nodes(open_inspector: OpenInspector) -> None:
