@@ -382,6 +382,12 @@ def test_scripts_without_spaces_are_compared_by_words(left: str, right: str, rem
     assert (comparison.words_left, comparison.words_right) == (1, 1)
 
 
+def test_thai_is_compared_by_words() -> None:
+    left, right = "ฉันชอบสีแดง", "ฉันชอบสีเขียว"
+    [change] = compare(left, right).changes
+    assert (left[slice(*change.left)], right[slice(*change.right)]) == ("แดง", "เขียว")
+
+
 @given(st.text(max_size=60))
 def test_words_joined_are_the_text(text: str) -> None:
     shown_text = shown(text)
