@@ -199,6 +199,10 @@ QToolButton {{
   background: transparent; color: {theme.text}; border: 1px solid transparent; border-radius: 6px; padding: 3px;
   min-height: {height}px; min-width: {height}px;
 }}
+QLineEdit {{ lineedit-clear-button-icon: {mark_image(theme, "close")}; }}
+QLineEdit QToolButton, QLineEdit QToolButton:hover {{
+  background: transparent; padding: 0px; border: none; min-height: 0px; min-width: 0px;
+}}
 QToolButton:hover {{ background: {theme.hover}; }}
 QToolButton:pressed, QToolButton:checked {{ background: {theme.selection}; }}
 QToolButton:focus {{ border: {FOCUS_RING}px solid {theme.accent}; padding: 2px; }}

@@ -4,7 +4,7 @@ import pytest
 from PySide6.QtCore import QEvent, QObject, QPoint, Qt
 from PySide6.QtGui import QAccessible
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QSpinBox, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QSpinBox, QToolButton, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.theme.style import Style
@@ -277,3 +277,16 @@ def test_progress_bar_is_not_repainted_for_each_value(qtbot: QtBot) -> None:
     QApplication.processEvents()
     assert (of_bar.number, of_beside.number) == (1, 1)
     assert bar.updatesEnabled()
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.5])
+def test_the_button_that_clears_a_field_is_inside_of_it(qtbot: QtBot, style: Style, scale: float) -> None:
+    style.choose("light", scale)
+    field = QLineEdit("text")
+    field.setClearButtonEnabled(True)
+    field.resize(200, 40)
+    shown(qtbot, field)
+    button = field.findChild(QToolButton)
+    assert isinstance(button, QToolButton)
+    assert field.rect().contains(button.geometry())
+    assert abs(button.geometry().center().y() - field.rect().center().y()) <= 1
