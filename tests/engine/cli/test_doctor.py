@@ -62,7 +62,7 @@ def test_report_names_changed_settings_and_their_sources_but_no_values(
 
     sections = json.loads(output)
     assert sections["Settings"] == {
-        "file": f"{path} (0.0 MB)",
+        "file": f"{path} ({path.stat().st_size} bytes)",
         "default_model": "file",
         "budget_usd": "environment",
         "theme": "invalid (file)",
