@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from engine.nodes.json_values import ConversionError, can_ever_fit, convert
 from engine.nodes.spec import PortType
 from engine.values import Value
+from tests.wording import mentions
 
 ANY, TEXT, JSON = PortType.ANY, PortType.TEXT, PortType.JSON
 NUMBER, BOOLEAN, LIST = PortType.NUMBER, PortType.BOOLEAN, PortType.LIST
@@ -66,31 +67,31 @@ def test_null_stays_null(target: PortType) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "target", "message"),
+    ("value", "target", "parts"),
     [
-        ("five", NUMBER, 'The text "five" is not a number.'),
-        ("", NUMBER, 'The text "" is not a number.'),
-        ("yes", BOOLEAN, 'The text "yes" is not true or false.'),
-        ("a, b", LIST, 'The text "a, b" is not a list.'),
-        ("{'a': 1}", JSON, "The text \"{'a': 1}\" is not JSON."),
-        ("true", NUMBER, '"true" is not a number.'),
-        (True, NUMBER, '"true" is not a number.'),
-        (1, BOOLEAN, '"1" is not true or false.'),
-        ({"a": 1}, LIST, '"{\\"a\\":1}" is not a list.'),
-        ("NaN", NUMBER, 'The text "NaN" is not a number.'),
-        ("-Infinity", JSON, 'The text "-Infinity" is not JSON.'),
-        ("1e999", NUMBER, 'The text "1e999" is not a number.'),
-        ("[1e999]", JSON, 'The text "[1e999]" is not JSON.'),
-        ("9" * 5000, NUMBER, f'The text "{"9" * 57}…" is not a number.'),
-        ("[" * 100_000, LIST, f'The text "{"[" * 57}…" is not a list.'),
-        ("[" * 500 + "]" * 500, LIST, f'The text "{"[" * 57}…" is not a list.'),
+        ("five", NUMBER, '"five" … a number'),
+        ("", NUMBER, '"" … a number'),
+        ("yes", BOOLEAN, '"yes" … true or false'),
+        ("a, b", LIST, '"a, b" … a list'),
+        ("{'a': 1}", JSON, "\"{'a': 1}\" … not JSON"),
+        ("true", NUMBER, '"true" … a number'),
+        (True, NUMBER, '"true" … a number'),
+        (1, BOOLEAN, '"1" … true or false'),
+        ({"a": 1}, LIST, '"{\\"a\\":1}" … a list'),
+        ("NaN", NUMBER, '"NaN" … a number'),
+        ("-Infinity", JSON, '"-Infinity" … not JSON'),
+        ("1e999", NUMBER, '"1e999" … a number'),
+        ("[1e999]", JSON, '"[1e999]" … not JSON'),
+        ("9" * 5000, NUMBER, f'"{"9" * 57}…" … a number'),
+        ("[" * 100_000, LIST, f'"{"[" * 57}…" … a list'),
+        ("[" * 500 + "]" * 500, LIST, f'"{"[" * 57}…" … a list'),
     ],
 )
-def test_a_conversion_error_names_the_value_and_a_remedy(value: Value, target: PortType, message: str) -> None:
+def test_a_conversion_error_names_the_value_and_a_remedy(value: Value, target: PortType, parts: str) -> None:
     with pytest.raises(ConversionError) as caught:
         convert(value, target)
 
-    assert caught.value.message == message
+    assert mentions(caught.value.message, parts)
     assert caught.value.remedy.startswith("Put a Transform between the two nodes")
 
 

@@ -29,6 +29,7 @@ from tests.engine.semantics.models import FakeModels, FunctionModel
 from tests.engine.store.event_samples import head, one_of_each
 from tests.engine.store.memory_store import MemoryStore
 from tests.engine.store.strategies import events
+from tests.wording import mentions
 
 
 def exported() -> str:
@@ -88,33 +89,33 @@ def test_event_of_an_older_version_gets_defaults_for_new_fields():
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "The file is not JSON."),
-        ("{", "The file is not JSON."),
-        ("[NaN]", "The file is not JSON."),
-        ("[1e999]", "The file is not JSON."),
-        ("[" * 100_000, "The file is not JSON."),
-        ("[]", "The file is not an exported run."),
-        ('{"format": "loopwright.workflow"}', "The file is not an exported run."),
+        ("", "not JSON"),
+        ("{", "not JSON"),
+        ("[NaN]", "not JSON"),
+        ("[1e999]", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ("[]", "not an exported run"),
+        ('{"format": "loopwright.workflow"}', "not an exported run"),
         (changed(version=2), "version 2 of the format; this program reads version 1."),
         (changed(run=None), 'The entry "run" of the file is invalid.'),
         (changed(run={"run_id": "../x"}), 'The entry "run" of the file is invalid.'),
         (changed(run={"run_id": "r", "document": 1}), 'The entry "run" of the file is invalid.'),
         (changed(run={"run_id": "other"}), "Event 1 belongs to another run, or is out of order."),
-        (changed(events={}), "The file has no list of events."),
-        (changed(events=[]), "The run has no start event."),
-        (changed(events=[1]), "Event 1 cannot be read: There is no event type “None”."),
-        (changed(events=json.loads(exported())["events"][1:]), "The run has no start event."),
+        (changed(events={}), "list of events"),
+        (changed(events=[]), "start event"),
+        (changed(events=[1]), "1 … “None”"),
+        (changed(events=json.loads(exported())["events"][1:]), "start event"),
         (event_with(3, seq=1), "Event 4 belongs to another run, or is out of order."),
-        (event_with(1, type="os.system"), "Event 2 cannot be read: There is no event type “os.system”."),
+        (event_with(1, type="os.system"), "2 … “os.system”"),
         (
             event_with(1, time="now"),
-            "Event 2 cannot be read: The field “time” of an event “node.started” must be a number.",
+            "2 … “time” … “node.started” … a number",
         ),
         (event_with(1, time=1e18), "Event 2 has an invalid time."),
         (event_with(1, time=-1), "Event 2 has an invalid time."),
-        (event_with(1, inputs=[]), "The field “inputs” of an event “node.started” must be an object."),
-        (event_with(5, call={}), "The field “call.model” of an event “node.called” must be present."),
-        (event_with(6, kind="x"), "The field “kind” of an event “node.waiting” must be one of approval, question."),
+        (event_with(1, inputs=[]), "“inputs” … “node.started” … an object"),
+        (event_with(5, call={}), "“call.model” … “node.called”"),
+        (event_with(6, kind="x"), "“kind” … “node.waiting”"),
         (
             event_with(9, usage={"input_tokens": True}),
             "The field “usage.input_tokens” of an event “node.completed” must be",
@@ -125,7 +126,7 @@ def test_invalid_run_file_is_refused_with_one_sentence(text: str, sentence: str)
     with pytest.raises(StoreError) as raised:
         run_from_json(text, "x.json")
     assert raised.value.message.startswith("x.json: ")
-    assert sentence in raised.value.message
+    assert mentions(raised.value.message, sentence)
     assert raised.value.remedy
 
 
