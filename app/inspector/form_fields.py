@@ -83,7 +83,7 @@ class ProblemLines(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._box = vbox(spacing=1, parent=self)
-        self._problems: list[Problem] = []
+        self.problems: list[Problem] = []
         self.setVisible(False)
 
     @property
@@ -93,9 +93,9 @@ class ProblemLines(QWidget):
 
     def show_problems(self, problems: list[Problem]) -> None:
         """Replace the displayed problems."""
-        if problems == self._problems:
+        if problems == self.problems:
             return
-        self._problems = problems
+        self.problems = problems
         while (item := self._box.takeAt(0)) is not None:
             if (line := item.widget()) is not None:
                 discard(line)
@@ -125,7 +125,7 @@ class FormField(QWidget):
         self._label.setBuddy(editor.main_widget)
         self._label.setToolTip(plain_tool_tip(self.field.help))
         self._help = PlainLabel(self.field.help, self, look="dim small", wrap=True)
-        self._problems = ProblemLines(self)
+        self.problems = ProblemLines(self)
         self._binding = binding
         self._label.setVisible(bool(field.title))
         self._box = box = vbox(spacing=1, parent=self)
@@ -138,25 +138,15 @@ class FormField(QWidget):
         box.addWidget(self._help)
         self._with_help = with_help and not editor.explains_itself
         self._show_help(self.field.help)
-        box.addWidget(self._problems)
+        box.addWidget(self.problems)
         editor.edited.connect(lambda value: self.edited.emit(self.field.name, value))
         editor.editing_finished.connect(lambda: self.show_problems(self._found))
-        self._problems.correction_chosen.connect(self._correct)
-        self._problems.fix_wanted.connect(binding.fix_wanted)
-
-    @property
-    def problem_lines(self) -> list[ProblemLine]:
-        """The lines of the displayed problems."""
-        return self._problems.findChildren(ProblemLine)
+        self.problems.correction_chosen.connect(self._correct)
+        self.problems.fix_wanted.connect(binding.fix_wanted)
 
     def _correct(self, text: str) -> None:
         self.editor.show_value(text)
         self.edited.emit(self.field.name, text)
-
-    @property
-    def problem_texts(self) -> list[str]:
-        """The displayed problems."""
-        return self._problems.texts
 
     def show_value(self, value: Any) -> None:
         """Show a value, and its help."""
@@ -190,7 +180,7 @@ class FormField(QWidget):
         """Show the problems of the field."""
         self._found = problems
         self.has_problems = bool(problems)
-        self._problems.show_problems([found.problem for found in self.editor.show_problems(problems)])
+        self.problems.show_problems([found.problem for found in self.editor.show_problems(problems)])
 
     def show_source(self, text: str) -> None:
         """Disable the editor and show where the value comes from; an empty text enables it again."""

@@ -478,11 +478,15 @@ class ExpressionEditor(TemplateEditor):
 
 
 class PromptEditor(TemplateEditor):
-    """Editor for a prompt, with buttons to insert a variable, preview the text and edit it in a larger window."""
+    """Editor for a prompt, with buttons to insert a variable, preview the text and edit it in a larger window.
+
+    Attributes:
+        larger_window: That window; None while it is closed.
+    """
 
     def __init__(self, field: FieldSpec, binding: ConfigBinding, parent: QWidget | None = None) -> None:
         super().__init__(field, binding, parent)
-        self._window: PromptWindow | None = None
+        self.larger_window: PromptWindow | None = None
         self.insert = self.link_button("mdi6.code-braces", "Insert variable", "Insert a value from the workflow.")
         self.preview = self.link_button(
             "mdi6.eye-outline", "Preview", "Show the prompt with the values of the last run."
@@ -509,16 +513,11 @@ class PromptEditor(TemplateEditor):
         for button in buttons:
             button.setToolButtonStyle(button_style)
 
-    @property
-    def window_open(self) -> PromptWindow | None:
-        """The larger window, if it is open."""
-        return self._window
-
     def refresh(self) -> None:
         """Update the available variables and the preview."""
         super().refresh()
-        if self._window is not None:
-            self._window.edit.set_variables(self.edit.variables)
+        if self.larger_window is not None:
+            self.larger_window.edit.set_variables(self.edit.variables)
         self.refresh_run()
 
     def refresh_run(self) -> None:
@@ -540,13 +539,13 @@ class PromptEditor(TemplateEditor):
         window.edit.set_text(self.edit.text())
         window.edit.typed.connect(self._typed_in_window)
         window.finished.connect(self._window_closed)
-        self._window = window
+        self.larger_window = window
         window.open()
 
     def _display(self, value: Any) -> None:
         super()._display(value)
-        if self._window is not None:
-            self._window.edit.set_text(self.edit.text())
+        if self.larger_window is not None:
+            self.larger_window.edit.set_text(self.edit.text())
         self.refresh_run()
 
     def _typed(self, text: str) -> None:
@@ -558,9 +557,9 @@ class PromptEditor(TemplateEditor):
         self._typed(text)
 
     def _window_closed(self) -> None:
-        assert self._window is not None
-        self._window.deleteLater()
-        self._window = None
+        assert self.larger_window is not None
+        self.larger_window.deleteLater()
+        self.larger_window = None
         self.binding.session.seal()
 
     def _show_preview(self, on: bool) -> None:  # Qt's signal

@@ -67,17 +67,12 @@ class TextEditor(Editor):
         self._commit(None if self.field.nullable and not text else text)
 
 
-class LinesEditor(Editor):
+class LinesEditor(TextEditor):
     r"""List of texts, one per line. `\n`, `\t` and `\\` stand for a line break, a tab and a backslash."""
 
     def __init__(self, field: FieldSpec, binding: ConfigBinding, parent: QWidget | None = None) -> None:
         super().__init__(field, binding, parent)
-        self.edit = GrowingEdit(parent=self)
         self.edit.setPlaceholderText("One per line. Use \\n for a line break.")
-        self.register(self.edit)
-        self.box.addWidget(self.edit)
-        self.main_widget = self.text_widget = self.edit
-        self.edit.typed.connect(self._typed)
 
     def _display(self, value: Any) -> None:
         items = cast("list[Any]", value) if isinstance(value, list) else [value] if value else []

@@ -7,10 +7,9 @@ from functools import partial
 from typing import Any
 
 from pydantic import ValidationError
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QCheckBox,
-    QFormLayout,
     QLineEdit,
     QListWidget,
     QListWidgetItem,
@@ -19,9 +18,16 @@ from PySide6.QtWidgets import (
 
 from app.settings.extensions_controller import ExtensionsController
 from app.settings.install_dialog import InstallButton
-from app.settings.settings_widgets import StatusLabel, line_field, make_button, password_field
+from app.settings.settings_widgets import (
+    StatusLabel,
+    add_labeled_row,
+    fit_rows,
+    labeled_rows,
+    line_field,
+    make_button,
+    password_field,
+)
 from app.theme.style import set_style_properties, style
-from app.theme.tokens import UNIT
 from app.theme.widgets import STRETCH, CollapsibleSection, PlainLabel, hbox, vbox
 from engine.errors import EngineError
 from engine.extensions import Extensions
@@ -73,15 +79,7 @@ class McpServerForm(QWidget):
             field.clear()
 
     def _lay_out(self) -> None:
-        form = self._form = QFormLayout()
-        form.setHorizontalSpacing(3 * UNIT)
-        form.setVerticalSpacing(2 * UNIT)
-        form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
-        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
-        for title, field in zip(("Name", "Command or URL", "Variables"), self._fields, strict=True):
-            label = PlainLabel(title)
-            label.setBuddy(field)
-            form.addRow(label, field)
+        form = self._form = labeled_rows(zip(("Name", "Command or URL", "Variables"), self._fields, strict=True))
         words = (
             "Variables are passed to a command, or sent to a URL as headers. Write ${NAME} for a secret: "
             "its value comes from your environment or the system keyring, never from a file."
@@ -104,9 +102,7 @@ class McpServerForm(QWidget):
                 field = self.secrets[name] = password_field(f"Value of {name}")
                 field.setPlaceholderText("Stored in the keyring. Leave empty if it is set in your environment.")
                 field.returnPressed.connect(self._add)
-                label = PlainLabel(name)
-                label.setBuddy(field)
-                self._form.addRow(label, field)
+                add_labeled_row(self._form, name, field)
 
     def _typed(self) -> None:
         self._show_error(None, "")
@@ -173,7 +169,6 @@ def server_label(name: str, server: McpServer, tools: int | None) -> str:
 
 
 ROWS_SHOWN = 5
-ROW_HEIGHT = 28
 
 
 class McpServersSection(QWidget):
@@ -231,10 +226,7 @@ class McpServersSection(QWidget):
         self._size()
 
     def _size(self) -> None:
-        height = round(ROW_HEIGHT * style().scale)
-        for index in range(self.list.count()):
-            self.list.item(index).setSizeHint(QSize(0, height))
-        self.list.setFixedHeight(height * min(max(self.list.count(), 1), ROWS_SHOWN) + 2 * UNIT)
+        fit_rows(self.list, ROWS_SHOWN)
 
     def _set_busy(self, *, on: bool) -> None:
         if on:

@@ -9,8 +9,8 @@ import asyncio
 from dataclasses import dataclass
 
 from pydantic import ValidationError
-from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
-from PySide6.QtWidgets import QFormLayout, QLineEdit, QListWidget, QListWidgetItem, QWidget
+from PySide6.QtCore import QSignalBlocker, Signal
+from PySide6.QtWidgets import QLineEdit, QListWidget, QListWidgetItem, QWidget
 
 from app.engine_thread import EngineThread
 from app.settings.preferences import Preferences
@@ -20,6 +20,8 @@ from app.settings.settings_widgets import (
     ModelTestRow,
     StatusLabel,
     disable_fixed,
+    fit_rows,
+    labeled_rows,
     line_field,
     make_button,
     password_field,
@@ -27,7 +29,6 @@ from app.settings.settings_widgets import (
     run_model_test,
 )
 from app.theme.style import ThemedIcon, set_style_properties, style
-from app.theme.tokens import UNIT
 from app.theme.widgets import STRETCH, CollapsibleSection, PlainLabel, Switch, hbox, vbox
 from engine.errors import EngineError
 from engine.formatting import format_count
@@ -65,15 +66,7 @@ class ServerForm(QWidget):
         self._lay_out()
 
     def _lay_out(self) -> None:
-        form = QFormLayout()
-        form.setHorizontalSpacing(3 * UNIT)
-        form.setVerticalSpacing(2 * UNIT)
-        form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
-        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
-        for title, field in (("Address", self.address), ("Model", self.model), ("API key", self.key)):
-            label = PlainLabel(title)
-            label.setBuddy(field)
-            form.addRow(label, field)
+        form = labeled_rows((("Address", self.address), ("Model", self.model), ("API key", self.key)))
         vbox(form, self.note, self.model_test, spacing=3, parent=self)
 
     def _typed(self) -> None:
@@ -160,7 +153,6 @@ def _key_name(server: CustomServer) -> str:
 
 
 ROWS_SHOWN = 4
-ROW_HEIGHT = 28
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,10 +269,7 @@ class ServersSection(QWidget):
         self._size()
 
     def _size(self) -> None:
-        height = round(ROW_HEIGHT * style().scale)
-        for index in range(self.list.count()):
-            self.list.item(index).setSizeHint(QSize(0, height))
-        self.list.setFixedHeight(height * min(max(self.list.count(), 1), ROWS_SHOWN) + 2 * UNIT)
+        fit_rows(self.list, ROWS_SHOWN)
 
     def _choose(self) -> None:
         self.model_test.reset()

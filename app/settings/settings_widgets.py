@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from PySide6.QtCore import QObject, Qt
+from PySide6.QtCore import QObject, QSize, Qt
 from PySide6.QtGui import QHideEvent
-from PySide6.QtWidgets import QLineEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QFormLayout, QLineEdit, QListWidget, QPushButton, QWidget
 from shiboken6 import isValid
 
 from app.engine_thread import EngineThread
 from app.settings.preferences import FIXED_NOTE, Preferences
-from app.theme.style import ThemedIcon, set_style_properties
+from app.theme.style import ThemedIcon, set_style_properties, style
+from app.theme.tokens import UNIT
 from app.theme.widgets import STRETCH, PlainLabel, hbox, vbox
 from engine.errors import EngineError
 from engine.formatting import format_duration, format_timeout
@@ -64,6 +65,36 @@ def password_field(name: str) -> QLineEdit:
     field.setInputMethodHints(_SECRET_INPUT)
     field.setAccessibleName(name)
     return field
+
+
+ROW_HEIGHT: Final = 28
+
+
+def labeled_rows(fields: Iterable[tuple[str, QWidget]]) -> QFormLayout:
+    """Lay out fields in rows, each with its label before it."""
+    rows = QFormLayout()
+    rows.setHorizontalSpacing(3 * UNIT)
+    rows.setVerticalSpacing(2 * UNIT)
+    rows.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
+    rows.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+    for title, field in fields:
+        add_labeled_row(rows, title, field)
+    return rows
+
+
+def add_labeled_row(rows: QFormLayout, title: str, field: QWidget) -> None:
+    """Add a field with its label below the others."""
+    label = PlainLabel(title)
+    label.setBuddy(field)
+    rows.addRow(label, field)
+
+
+def fit_rows(entries: QListWidget, most: int) -> None:
+    """Give a list the height of its rows, at most that of a number of rows."""
+    height = round(ROW_HEIGHT * style().scale)
+    for index in range(entries.count()):
+        entries.item(index).setSizeHint(QSize(0, height))
+    entries.setFixedHeight(height * min(max(entries.count(), 1), most) + 2 * UNIT)
 
 
 class StatusLabel(PlainLabel):

@@ -55,7 +55,7 @@ class Bench:
         assert page.form is not None
         row = page.form.row(field)
         assert row is not None
-        return row.problem_texts
+        return row.problems.texts
 
     @property
     def page(self) -> NodePage:

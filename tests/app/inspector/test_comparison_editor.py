@@ -7,6 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
 from app.inspector.comparison_editor import ComparisonEditor, RuleEditor, read_value, written_value
+from app.inspector.form_fields import ProblemLine
 from app.inspector.object_editors import ObjectListEditor
 from engine.document.builder import Builder
 from engine.document.model import Workflow
@@ -125,7 +126,7 @@ def test_a_problem_offers_the_corrected_expression(open_inspector: OpenInspector
     assert page.form is not None
     field = page.form.row("expression")
     assert field is not None
-    [button] = [line.use for line in field.problem_lines]
+    [button] = [line.use for line in field.problems.findChildren(ProblemLine)]
     QTest.mouseClick(button, Qt.MouseButton.LeftButton)
     assert expression(bench) == 'input.contains("good")'
     bench.analyzed()

@@ -391,8 +391,8 @@ def test_problem_in_a_branch_is_shown_at_its_field(one_node: OneNode) -> None:
     name.selectAll()
     QTest.keyClicks(name, "done")
     row = editor.entries[1].rows.rows["name"]
-    bench.qtbot.waitUntil(lambda: row.problem_texts != [])
-    assert row.problem_texts == ['Two branches are called "done". Rename one.']
+    bench.qtbot.waitUntil(lambda: row.problems.texts != [])
+    assert row.problems.texts == ['Two branches are called "done". Rename one.']
     assert bench.problems("branches") == []
     bench.inspector.focus_field("it", "branches.0.description")
     assert editor.entries[0].rows.rows["description"].editor.edit.hasFocus()
@@ -443,7 +443,7 @@ def test_invalid_argument_is_shown_at_its_field(one_node: OneNode) -> None:
     editor = bench.editor("arguments")
     fault = FieldProblem("limit", Problem("bad", "This is too many.", "Give fewer."))
     assert editor.show_problems([fault, FieldProblem("", Problem("other", "All of it."))]) != [fault]
-    assert editor.rows.rows["limit"].problem_texts == ["This is too many. Give fewer."]
+    assert editor.rows.rows["limit"].problems.texts == ["This is too many. Give fewer."]
 
 
 def test_unknown_argument_is_reported(one_node: OneNode) -> None:

@@ -203,7 +203,7 @@ def test_larger_window_and_field_stay_in_sync(open_inspector: OpenInspector) -> 
     bench, editor = at_merge(open_inspector)
     before = editor.edit.text()
     editor.expand.click()
-    window = editor.window_open
+    window = editor.larger_window
     assert window is not None
     bench.qtbot.waitUntil(window.isActiveWindow)
     QTest.keyClick(window.edit, Key.Key_End, Qt.KeyboardModifier.ControlModifier)
@@ -213,13 +213,13 @@ def test_larger_window_and_field_stay_in_sync(open_inspector: OpenInspector) -> 
     QTest.keyClick(window.edit, Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
     assert window.edit.text() == before
     QTest.keyClick(window, Key.Key_Escape)
-    assert editor.window_open is None
+    assert editor.larger_window is None
 
 
 def test_larger_window_inserts_variables_and_closes_by_mouse(open_inspector: OpenInspector) -> None:
     bench, editor = at_merge(open_inspector)
     editor.expand.click()
-    window = editor.window_open
+    window = editor.larger_window
     assert window is not None
     bench.qtbot.waitUntil(window.isActiveWindow)
     assert window.edit.hasFocus()
@@ -233,7 +233,7 @@ def test_larger_window_inserts_variables_and_closes_by_mouse(open_inspector: Ope
     assert bench.config("merge")["template"].endswith(f"\n{{{{{chosen.text}}}}}")
     (close,) = (button for button in window.findChildren(QPushButton) if button.text() == "Close")
     QTest.mouseClick(close, Qt.MouseButton.LeftButton)
-    assert editor.window_open is None
+    assert editor.larger_window is None
 
 
 def test_completion_popup_shows_whole_rows(open_inspector: OpenInspector) -> None:
