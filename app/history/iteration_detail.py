@@ -19,9 +19,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.history.iteration_table import ROW_HEIGHT, facts_line
+from app.history.iteration_table import ROW_HEIGHT
 from app.inspector.result_page import ResultPage, ResultSectionView, state_color
-from app.inspector.result_text import STATE_ICONS, ResultSection, state_label
+from app.inspector.result_text import STATE_ICONS, ResultSection, iteration_facts, state_label
 from app.runs.loop_status import body_outputs, condition_values, judge_execution, loop_explanation, score_lines, unit_of
 from app.runs.run_view_model import NO_LOOP, NO_NODE
 from app.session import Session
@@ -460,7 +460,7 @@ class IterationDetail(QWidget):
                 was_tested = condition_values(loop, index, selection.config, similarity=similarity, outputs=given)
                 scores = score_lines(workflow, selection.loop_id, judge_execution(view_model, selection.loop_id, place))
                 was_tested = "\n\n".join([was_tested, *(["\n".join(["Scores:", *scores])] if scores else [])])
-            self.facts.set_full_text(facts_line(iteration, similarity) if iteration is not None else "")
+            self.facts.set_full_text(iteration_facts(iteration, similarity) if iteration is not None else "")
             self._parts = iteration_sections(loop, index, was_tested, is_over=selection.is_over, unit=selection.unit)
         own = [SectionTab(key, (ITEM_TITLES if is_item else TITLES)[key]) for key in self._parts]
         self._tabs = own + node_tabs(workflow, view_model.parents, selection.loop_id)

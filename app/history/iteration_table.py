@@ -30,13 +30,14 @@ from PySide6.QtWidgets import (
 )
 
 from app.history.similarity_worker import Similarities
+from app.inspector.result_text import cost
 from app.inspector.text_widgets import from_utf16_units
 from app.runs.run_view_model import NO_LOOP
 from app.theme.style import icon, style
 from app.theme.tokens import FONT_SIZE, FONT_SIZE_SMALL, UNIT
 from app.theme.widgets import make_read_only, plain_tool_tip
 from engine.events import LoopIterationCompleted
-from engine.formatting import format_count, format_duration, format_money, format_percent, format_score, format_tokens
+from engine.formatting import format_count, format_duration, format_percent, format_score
 from engine.models.protocol import Usage
 from engine.run_state.state import LoopExecution
 from engine.store.codec import json_start
@@ -64,35 +65,10 @@ def token_count(usage: Usage) -> str:
     return format_count(usage.total_tokens, exact=usage.exact) if usage.total_tokens else ""
 
 
-def cost(iteration: LoopIterationCompleted) -> str:
-    """Format the cost; empty without model calls."""
-    is_free = not iteration.usage.total_tokens and not iteration.cost_usd
-    return "" if is_free else format_money(iteration.cost_usd)
-
-
 def verdict(iteration: LoopIterationCompleted) -> str:
     """Return the decision after the iteration and its reason in one line."""
     reason = beginning(iteration.reason) if iteration.reason else ""
     return " · ".join(part for part in (iteration.branch or "", reason) if part)
-
-
-def facts_line(iteration: LoopIterationCompleted, similarity: float | None) -> str:
-    """Summarize an iteration in one line, without the reason of its verdict."""
-    parts: list[str] = []
-    if iteration.branch:
-        parts.append(iteration.branch)
-    if iteration.score is not None:
-        parts.append(f"score {format_score(iteration.score)}")
-    if similarity is not None:
-        parts.append(f"{format_percent(similarity)} similar")
-    if iteration.usage.total_tokens:
-        parts.append(format_tokens(iteration.usage))
-    if cost(iteration):
-        parts.append(cost(iteration))
-    parts.append(format_duration(iteration.duration_s))
-    if iteration.warnings:
-        parts.append(format_count(len(iteration.warnings), "warning"))
-    return " · ".join(parts)
 
 
 _ROOT: Final = QModelIndex()

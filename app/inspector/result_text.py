@@ -9,7 +9,15 @@ from functools import lru_cache
 from typing import Any, Final
 
 from engine.events import LoopIterationCompleted
-from engine.formatting import format_count, format_duration, format_json, format_money, format_percent, format_score
+from engine.formatting import (
+    format_count,
+    format_duration,
+    format_json,
+    format_money,
+    format_percent,
+    format_score,
+    format_tokens,
+)
 from engine.models.protocol import ModelCall, ToolCall, Usage
 from engine.run_state.state import NodeExecution, NodeState
 from engine.text_sanitizing import one_line
@@ -278,23 +286,31 @@ def _parameters(call: ModelCall) -> list[str]:
     return parameters
 
 
-def iteration_summary(iteration: LoopIterationCompleted, *, is_returned: bool) -> str:
-    """Return one line about an iteration: number, verdict, score, similarity, cost and duration."""
-    parts = [str(iteration.index + 1)]
-    if is_returned:
-        parts.append("returned")
-    if iteration.branch:
-        parts.append(iteration.branch)
+def cost(iteration: LoopIterationCompleted) -> str:
+    """Format the cost; empty without model calls."""
+    is_free = not iteration.usage.total_tokens and not iteration.cost_usd
+    return "" if is_free else format_money(iteration.cost_usd)
+
+
+def iteration_facts(iteration: LoopIterationCompleted, similarity: float | None, *, with_tokens: bool = True) -> str:
+    """Summarize an iteration in one line: verdict without its reason, score, similarity, tokens, cost and duration."""
+    parts = [iteration.branch or ""]
     if iteration.score is not None:
         parts.append(f"score {format_score(iteration.score)}")
-    if iteration.similarity is not None:
-        parts.append(f"{format_percent(iteration.similarity)} similar")
-    if iteration.usage.total_tokens:
-        parts.append(format_money(iteration.cost_usd))
-    parts.append(format_duration(iteration.duration_s))
+    if similarity is not None:
+        parts.append(f"{format_percent(similarity)} similar")
+    if with_tokens and iteration.usage.total_tokens:
+        parts.append(format_tokens(iteration.usage))
+    parts += [cost(iteration), format_duration(iteration.duration_s)]
     if iteration.warnings:
         parts.append(format_count(len(iteration.warnings), "warning"))
-    return " · ".join(parts)
+    return " · ".join(filter(None, parts))
+
+
+def iteration_summary(iteration: LoopIterationCompleted, *, is_returned: bool) -> str:
+    """Return one line about an iteration, with its number and whether the loop returned its result."""
+    facts = iteration_facts(iteration, iteration.similarity, with_tokens=False)
+    return " · ".join(filter(None, [str(iteration.index + 1), "returned" if is_returned else "", facts]))
 
 
 def value_preview(value: Value) -> str:

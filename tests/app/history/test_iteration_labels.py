@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from PySide6.QtCore import QPointF
 
 from app.history.iteration_chart import BaseSeries, Threshold, all_series, lines, scale, thresholds, ticks
-from app.history.iteration_table import PREVIEW, beginning, cost, facts_line, token_count, verdict
+from app.history.iteration_table import PREVIEW, beginning, token_count, verdict
 from app.history.iterations_panel import Crumb, crumbs
+from app.inspector.result_text import cost, iteration_facts
 from app.runs.loop_status import condition_values, loop_status
 from app.runs.run_view_model import RunViewModel
 from engine.models.protocol import Usage
@@ -68,11 +69,11 @@ def test_cell_is_one_short_line(value: Any) -> None:
     assert "\n" not in shown
 
 
-def test_facts_line_has_only_known_values() -> None:
-    assert facts_line(iteration(0), None) == "0.5 s"
+def test_iteration_facts_have_only_known_values() -> None:
+    assert iteration_facts(iteration(0), None) == "0.5 s"
     usage = Usage(input_tokens=400, output_tokens=96, exact=True)
     full = iteration(1, branch="continue", reason="vague", score=7.0, usage=usage, cost_usd=0.0041, duration_s=1.9)
-    assert facts_line(full, 0.784) == "continue · score 7 · 78.4% similar · 496 tokens · $0.0041 · 1.9 s"
+    assert iteration_facts(full, 0.784) == "continue · score 7 · 78.4% similar · 496 tokens · $0.0041 · 1.9 s"
     assert verdict(full) == "continue · vague"
     assert token_count(Usage(input_tokens=1000, output_tokens=1, exact=False)) == "~1,001"
     assert (token_count(Usage()), cost(iteration(0))) == ("", "")
