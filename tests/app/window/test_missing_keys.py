@@ -12,6 +12,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMessageBox, QPushButton
 from pytestqt.qtbot import QtBot
 
+from app.inspector.form_fields import ProblemLine
 from app.settings.preferences import Preferences
 from app.window.document_page import DocumentPage, fix_title
 from app.window.run_dialog import RunDialog
@@ -117,13 +118,13 @@ def test_missing_key_is_added_by_the_button_at_the_field_of_the_model(
     document = open_flow(workbench, tmp_path, model="openai/gpt-4o")
     document.session.select(["draft"])
     row = document.inspector.page.form.row("model")
-    qtbot.waitUntil(lambda: len(row.problem_lines) == 1)
-    (line,) = row.problem_lines
+    qtbot.waitUntil(lambda: len(row.problems.findChildren(ProblemLine)) == 1)
+    (line,) = row.problems.findChildren(ProblemLine)
     assert line.fix.text() == "Add key…"
     qtbot.mouseClick(line.fix, LEFT)
     enter_key(workbench, qtbot)
     assert ring.kept == {("loopwright", "openai"): CANARY}
-    qtbot.waitUntil(lambda: row.problem_lines == [])
+    qtbot.waitUntil(lambda: row.problems.findChildren(ProblemLine) == [])
 
 
 def test_problem_follows_the_models_of_the_document_and_of_the_settings(
