@@ -53,62 +53,43 @@ class ObjectEditor(Editor):
     ) -> None:
         super().__init__(field, binding, parent)
         assert field.item is not None
-        fields = field_specs(field.item)
-        frame = QFrame()
-        frame.setProperty("group", True)
-        self.main, self.advanced = (
-            FormFields(
-                [spec for spec in fields.values() if spec.is_advanced is is_advanced],
-                fields,
-                binding,
-                make_editor,
-                with_help=is_advanced,
-            )
-            for is_advanced in (False, True)
-        )
+        self._fields = field_specs(field.item)
+        self._make_editor = make_editor
+        self._frame = QFrame()
+        self._frame.setProperty("group", True)
+        self.main = self._make_fields(is_advanced=False)
+        self.advanced: FormFields | None = None  # created on first use
         self.advanced_button = AdvancedButton(field.title)
         self.advanced_button.toggled.connect(self._show_advanced)
         binding.events.watch(self.advanced_button)
-        vbox(
-            self.main,
-            (self.advanced_button, Qt.AlignmentFlag.AlignLeft),
-            self.advanced,
-            spacing=3,
-            margins=3,
-            parent=frame,
-        )
-        self.advanced.hide()
-        self.box.addWidget(frame)
-        for fields_of_part in (self.main, self.advanced):
-            fields_of_part.edited.connect(self._edit)
-            fields_of_part.layout_changed.connect(self.layout_changed)
-            for row in fields_of_part.rows.values():
-                row.editor.main_widget.setAccessibleName(f"{field.title}: {row.field.title}")
+        button = (self.advanced_button, Qt.AlignmentFlag.AlignLeft)
+        self._parts = vbox(self.main, button, spacing=3, margins=3, parent=self._frame)
+        self.box.addWidget(self._frame)
         self.main_widget = next(iter(self.main.rows.values())).editor.main_widget
 
     def refresh(self) -> None:
         """Refresh all fields."""
-        self.main.refresh()
-        self.advanced.refresh()
+        for fields in self._groups():
+            fields.refresh()
 
     def refresh_run(self) -> None:
         """Refresh all fields."""
-        self.main.refresh_run()
-        self.advanced.refresh_run()
+        for fields in self._groups():
+            fields.refresh_run()
 
     def show_problems(self, problems: list[FieldProblem]) -> list[FieldProblem]:
         """Show each problem at its field."""
-        by_name, rest = _split_problems(problems, [*self.main.rows, *self.advanced.rows])
-        self.main.show_problems(by_name, self._values)
-        self.advanced.show_problems(by_name, self._values)
-        if any(by_name[name] for name in self.advanced.rows):
+        by_name, rest = _split_problems(problems, self._fields)
+        if any(by_name[name] for name, field in self._fields.items() if field.is_advanced):
             self.advanced_button.setChecked(True)
+        for fields in self._groups():
+            fields.show_problems(by_name, self._values)
         return rest
 
     def focus_path(self, path: str) -> None:
         """Move the focus to a field."""
         name, _, rest = path.partition(".")
-        if name in self.advanced.rows:
+        if name in self._fields and self._fields[name].is_advanced:
             self.advanced_button.setChecked(True)
         if (row := self._row(name)) is not None:
             row.editor.focus_path(rest)
@@ -119,17 +100,39 @@ class ObjectEditor(Editor):
     def _values(self) -> dict[str, Any]:
         return self._value if isinstance(self._value, dict) else {}
 
+    def _groups(self) -> list[FormFields]:
+        return [self.main] if self.advanced is None else [self.main, self.advanced]
+
     def _row(self, name: str) -> FormField | None:
-        return self.main.rows.get(name) or self.advanced.rows.get(name)
+        return next((fields.rows[name] for fields in self._groups() if name in fields.rows), None)
+
+    def _make_fields(self, *, is_advanced: bool) -> FormFields:
+        chosen = [field for field in self._fields.values() if field.is_advanced is is_advanced]
+        fields = FormFields(
+            chosen, self._fields, self.binding, self._make_editor, with_help=is_advanced, parent=self._frame
+        )
+        fields.edited.connect(self._edit)
+        fields.layout_changed.connect(self.layout_changed)
+        for row in fields.rows.values():
+            row.editor.main_widget.setAccessibleName(f"{self.field.title}: {row.field.title}")
+        return fields
 
     def _display(self, value: Any) -> None:
         del value
-        for name, row in (*self.main.rows.items(), *self.advanced.rows.items()):
+        for fields in self._groups():
+            self._display_in(fields)
+
+    def _display_in(self, fields: FormFields) -> None:
+        for name, row in fields.rows.items():
             row.editor.path = (*self.path, name)
-        self.main.show_values(self._values)
-        self.advanced.show_values(self._values)
+        fields.show_values(self._values)
 
     def _show_advanced(self, is_open: bool) -> None:  # Qt's signal
+        if self.advanced is None:
+            self.advanced = self._make_fields(is_advanced=True)
+            self._parts.addWidget(self.advanced)
+            self._display_in(self.advanced)
+            self.advanced.refresh()
         self.advanced.setVisible(is_open)
         self.layout_changed.emit()
 

@@ -26,6 +26,7 @@ _ROWS: Final = (
     ("theme_ms", "largest gap at a change of the theme", 50, " ms"),
     ("settings_ms", "largest gap at the first opening of the settings", 50, " ms"),
     ("guide_ms", "largest gap at the first opening of the guide", 50, " ms"),
+    ("delete_ms", "largest gap at the deletion of all nodes", 50, " ms"),
     ("undo_ms", "largest gap at the undo of deleting all nodes", 50, " ms"),
     ("open_ms", "largest gap at the import of the document, read before", 50, " ms"),
     ("memory_mb", "memory for the document", 40, " MB"),

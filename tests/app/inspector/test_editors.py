@@ -532,6 +532,22 @@ def test_object_with_only_defaults_is_removed(one_node: OneNode) -> None:
     assert "judge" not in bench.config("it")
 
 
+def test_advanced_field_of_an_object_shows_and_writes_its_value(one_node: OneNode) -> None:
+    bench = one_node("loop", stop_when=[{"condition": "judge"}], judge={"criteria": "It rhymes.", "runs": 3})
+    judge = bench.editor("judge")
+    judge.advanced_button.click()
+    runs = judge.advanced.rows["runs"].editor.number.lineEdit()
+    assert runs.isVisibleTo(judge)
+    assert runs.text() == "3"
+    runs.selectAll()
+    QTest.keyClicks(runs, "5")
+    assert bench.config("it")["judge"] == {"criteria": "It rhymes.", "runs": 5}
+    judge.advanced_button.click()
+    assert not runs.isVisibleTo(judge)
+    bench.session.undo()
+    assert runs.text() == "3"
+
+
 def test_problem_in_an_object_is_shown_at_its_field(one_node: OneNode) -> None:
     bench = one_node("loop", stop_when=[{"condition": "judge"}], judge={"criteria": "{{unclosed"})
     bench.analyzed()
