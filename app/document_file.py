@@ -89,7 +89,8 @@ class FileWatcher(QObject):
         self._watcher.directoryChanged.connect(self._schedule_check)
         self._timer = QTimer(self, singleShot=True, interval=SETTLE_MS)
         self._timer.timeout.connect(self._check)
-        self.know(path)
+        if path is not None:
+            self.know(path)
 
     def know(self, path: Path | None) -> None:
         """Take the present content as known: it was just read or written."""

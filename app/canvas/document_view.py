@@ -443,7 +443,8 @@ def _drawable_edges(workflow: Workflow) -> dict[EdgeKey, Ends]:
     """Return the edges between existing nodes with their parsed ends."""
     nodes, found = workflow.nodes_by_id, dict[EdgeKey, Ends]()
     for edge in workflow.edges:
-        (source, source_port), (target, target_port) = ends = edge.source, edge.target
+        from_, to = edge.from_, edge.to
+        (source, _, source_port), (target, _, target_port) = from_.partition("."), to.partition(".")
         if source in nodes and target in nodes and source_port and target_port:
-            found[edge.from_, edge.to] = ends
+            found[from_, to] = (source, source_port), (target, target_port)
     return found

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, Final
 
-from PySide6.QtCore import QPoint, QVersionNumber
+from PySide6.QtCore import QObject, QPoint, QVersionNumber, Signal
 from PySide6.QtGui import QMouseEvent
 
 _QT_MODULES: Final = ("QtCore", "QtGui", "QtWidgets")
@@ -79,7 +79,20 @@ with _stand_ins(), warnings.catch_warnings():
     from NodeGraphQt.qgraphics.node_abstract import AbstractNodeItem
     from NodeGraphQt.qgraphics.pipe import PipeItem
     from NodeGraphQt.qgraphics.port import PortItem
+    from NodeGraphQt.widgets import viewer
     from NodeGraphQt.widgets.viewer import NodeViewer
+
+
+class _NullSearchWidget(QObject):
+    """Replacement for the viewer's search box, which takes longer to create than most of a canvas."""
+
+    search_submitted = Signal(str)
+
+    def isVisible(self) -> bool:
+        return False
+
+
+viewer.TabSearchMenuWidget = _NullSearchWidget
 
 
 def _pos(event: QMouseEvent) -> QPoint:

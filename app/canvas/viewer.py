@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from PySide6.QtCore import QEvent, QMimeData, QObject, QPoint, QPointF, QRect, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import (
@@ -119,13 +119,6 @@ class TypingGuard(QObject):
             self._timer.start()
 
 
-class _NullSearchWidget:
-    """Replacement for the base class's search box."""
-
-    def isVisible(self) -> bool:
-        return False
-
-
 class ZoomPanView(NodeViewer):
     """View that zooms and pans.
 
@@ -155,8 +148,6 @@ class ZoomPanView(NodeViewer):
         self.apply_zoom()
 
     def _remove_unused_parts(self) -> None:
-        self._search_widget.deleteLater()
-        self._search_widget: Any = _NullSearchWidget()
         self._ctx_menu_bar.deleteLater()
         self._ctx_graph_menu.deleteLater()
         self._ctx_node_menu.deleteLater()
