@@ -18,7 +18,7 @@ from engine.exits.condition import (
     PythonWriter,
     SeriesSource,
 )
-from engine.formatting import format_score
+from engine.formatting import format_count, format_score
 from engine.values import Value, is_empty
 
 _NAME: Final = "plateau"
@@ -31,15 +31,15 @@ class PlateauConfig(ConditionConfig):
         default=1,
         ge=1,
         le=50,
-        title="Iterations without a rise",
-        description="How many iterations in a row must leave the best score where it is.",
+        title="Iterations without improvement",
+        description="Number of iterations in a row that do not improve the best score.",
     )
     epsilon: float = Field(
         default=0.0,
         ge=0,
         allow_inf_nan=False,
-        title="Minimum rise",
-        description="A best score that rises by no more than this counts as unchanged.",
+        title="Minimum improvement",
+        description="A smaller rise of the best score does not count as an improvement.",
     )
 
 
@@ -64,7 +64,7 @@ class Plateau(ExitCondition):
         self._is_reached = False
 
     def observe(self, iteration: EndedIteration) -> None:
-        """Compare the score with the best so far. An iteration without a score counts as one without a rise.
+        """Compare the score with the best so far. An iteration without a score counts as one without improvement.
 
         An iteration with an empty result is ignored: a loop that produces nothing has not reached a plateau.
         """
@@ -73,7 +73,7 @@ class Plateau(ExitCondition):
             self._is_reached = reached_plateau(self._state, _NAME, iteration.score, config.epsilon, config.patience)
 
     def reason(self, iteration: EndedIteration) -> str | None:
-        """Return `plateau` after enough iterations without a rise."""
+        """Return `plateau` after enough iterations without improvement."""
         return _NAME if self._is_reached else None
 
     def tested(self, iteration: EndedIteration) -> Value:
@@ -87,10 +87,9 @@ def _explain(_config: PlateauConfig, evidence: Evidence) -> str:
 
 
 def _explain_stop(config: PlateauConfig, evidence: Evidence) -> str:
-    noun = "iteration" if config.patience == 1 else "iterations"
     best = evidence.number(_NAME)
     at = "" if best is None else f" ({format_score(best)})"
-    return f"the best score{at} has risen by no more than {config.epsilon:g} in {config.patience} {noun}"
+    return f"the best score{at} has risen by no more than {config.epsilon:g} in {format_count(config.patience, 'iteration')}"
 
 
 def _to_python(config: PlateauConfig, writer: PythonWriter) -> PythonTest:

@@ -72,7 +72,7 @@ async def python(parameters: PythonParameters, context: ToolContext) -> Value:
 PYTHON = Tool(
     name=_PYTHON_NAME,
     title="Run Python code",
-    help="Runs Python code in the folder that the run was given; off unless a person allows it.",
+    help="Runs Python code in the run's folder; off unless a person allows it.",
     parameters=PythonParameters,
     output_type="json",
     run=python,
@@ -126,7 +126,7 @@ def batch_file_arguments(folder: Path, command: str) -> tuple[str, ...]:
 SHELL = Tool(
     name=_SHELL_NAME,
     title="Run a command",
-    help="Runs a command line in the folder that the run was given; off unless a person allows it.",
+    help="Runs a command line in the run's folder; off unless a person allows it.",
     parameters=ShellParameters,
     output_type="json",
     run=shell,
@@ -188,7 +188,7 @@ def _start_error(program: str, folder: Path, error: OSError | ValueError) -> Too
     if isinstance(error, ValueError):
         return ToolError("The command contains a NUL character.", "Remove it.")
     if not folder.is_dir():
-        return ToolError("The folder that the run was given no longer exists.", "Start the run with another one.")
+        return ToolError("The run's folder no longer exists.", "Start the run with another one.")
     reason = error.strerror or type(error).__name__
     return ToolError(f"{program} cannot be started: {reason}.", "Check that it is installed.")
 

@@ -41,7 +41,7 @@ class ReadFileParameters(Parameters):
 
     path: Text = Field(
         title="Path",
-        description="The file, relative to the folder that the run was given, parts joined by '/': notes/draft.md",
+        description="The file, relative to the run's folder, parts joined by '/': notes/draft.md",
         min_length=1,
         max_length=1000,
     )
@@ -90,7 +90,7 @@ def _read(folder: Path, path: str, max_bytes: int) -> str:
 READ_FILE = Tool(
     name="read_file",
     title="Read a file",
-    help="Returns the text of a file in the folder that the run was given.",
+    help="Returns the text of a file in the run's folder.",
     parameters=ReadFileParameters,
     output_type="text",
     run=read_file,
@@ -115,7 +115,7 @@ class WriteFileParameters(Parameters):
 
     path: Text = Field(
         title="Path",
-        description="Relative to the folder that the run was given, parts joined by '/'. Missing folders are created.",
+        description="Relative to the run's folder, parts joined by '/'. Missing folders are created.",
         min_length=1,
         max_length=1000,
     )
@@ -277,7 +277,7 @@ def _too_large(path: str) -> ToolError:
 WRITE_FILE = Tool(
     name="write_file",
     title="Write a file",
-    help="Writes a text to a file in the folder that the run was given; by default no existing file is touched.",
+    help="Writes a text to a file in the run's folder; by default no existing file is touched.",
     parameters=WriteFileParameters,
     output_type="json",
     run=write_file,

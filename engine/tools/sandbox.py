@@ -30,7 +30,7 @@ _UNPRINTABLE = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029\\ud800-\\udfff\
 
 # For each error number: the reason, as half a sentence, and the remedy.
 _REASONS: dict[int, tuple[str, str]] = {
-    errno.ENOENT: ("it does not exist", "Check the spelling; the path starts at the folder that the run was given."),
+    errno.ENOENT: ("it does not exist", "Check the spelling; the path starts at the run's folder."),
     errno.EACCES: ("the system does not permit it", "Change the permissions, or choose another folder."),
     errno.EPERM: ("the system does not permit it", "Change the permissions, or choose another folder."),
     errno.EROFS: ("the disk is read-only", "Choose another folder."),
@@ -82,12 +82,12 @@ def split_path(path: str, *, on_windows: bool = os.name == "nt") -> tuple[str, .
     if "\\" in path:
         raise ToolError(f"{where} contains a backslash.", "Separate folders and files by '/'.")
     if path.startswith("/") or (on_windows and path[1:2] == ":"):
-        raise ToolError(f"{where} is absolute.", "Write it relative to the folder that the run was given.")
+        raise ToolError(f"{where} is absolute.", "Write it relative to the run's folder.")
     parts = tuple(part for part in path.split("/") if part not in {"", "."})
     if not parts:
         raise ToolError(f"{where} names no file.", "Write the name of a file, such as 'notes/draft.md'.")
     if ".." in parts:
-        raise ToolError(f"{where} leads upwards with '..'.", "Stay inside the folder that the run was given.")
+        raise ToolError(f"{where} leads upwards with '..'.", "Stay inside the run's folder.")
     if on_windows and not all(map(is_windows_name, parts)):
         raise ToolError(f"{where} has a name that Windows does not allow.", "Use letters, digits, '-' and '_'.")
     return parts

@@ -343,7 +343,7 @@ class SearchFilesParameters(Parameters):
     folder: Text = Field(
         default="",
         title="Folder",
-        description="A folder inside the one that the run was given ('.' for that one itself); empty: the handbook.",
+        description="A folder inside the run's folder ('.' for the folder itself). Empty: the handbook.",
         max_length=1000,
     )
     limit: int = Field(
@@ -382,11 +382,11 @@ def _folder_to_search(folder: str, context: ToolContext) -> Path:
     except (OSError, ValueError, RuntimeError) as error:  # missing; a NUL in the name; a cycle of links
         raise ToolError(
             f"The folder {quoted(folder)} cannot be searched: it does not exist.",
-            "Check the spelling; the path starts at the folder that the run was given.",
+            "Check the spelling; the path starts at the run's folder.",
         ) from error
     if not wanted.is_relative_to(allowed):
         raise ToolError(
-            f"The folder {quoted(folder)} is outside the folder that the run was given.",
+            f"The folder {quoted(folder)} is outside the run's folder.",
             "Choose a folder inside it, or let the run use another one.",
             fix=Fix.CHOOSE_FOLDER,
         )

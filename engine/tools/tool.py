@@ -125,7 +125,7 @@ class Tool(Generic[ParametersT]):
         output_type: The port type of the result (`text`, `json`, `list` …).
         run: Runs the tool. Cancelling the awaiting task stops it.
         runs_code: Whether it runs code or commands on this machine, which a person must allow.
-        uses_folder: Whether it uses the folder that the run was given, so that a person is asked about it.
+        uses_folder: Whether it uses the run's folder, so that a person is asked about it.
         consent: What a person must approve if a call of a workflow from elsewhere is known only during the run.
         idempotent: Whether a repeated call does no harm, as with a tool that only reads. After a crash, a call in
             flight of any other tool is repeated only if a person agrees.

@@ -152,7 +152,7 @@ async def test_command_with_nul_is_refused() -> None:
 
 @pytest.mark.parametrize("call", [python, shell])
 async def test_missing_folder_is_an_error(call: Any, tmp_path: Path) -> None:
-    with pytest.raises(ToolError, match="The folder that the run was given no longer exists"):
+    with pytest.raises(ToolError, match="The run's folder no longer exists"):
         await call("exit", ToolContext(folder=tmp_path / "gone", allow_code=True))
 
 

@@ -220,7 +220,7 @@ async def test_folder_inside_the_allowed_one_is_searched(folder: Path) -> None:
 async def test_folder_outside_is_refused(folder: Path, name: str) -> None:
     inside = folder / "sub"
     (inside / "link").symlink_to(folder)
-    with pytest.raises(ToolError, match=r"outside the folder|does not exist") as caught:
+    with pytest.raises(ToolError, match=r"outside the run's folder|does not exist") as caught:
         await search("x", inside, name)
     assert "folder" in caught.value.remedy
 
