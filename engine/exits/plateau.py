@@ -89,7 +89,8 @@ def _explain(_config: PlateauConfig, evidence: Evidence) -> str:
 def _explain_stop(config: PlateauConfig, evidence: Evidence) -> str:
     best = evidence.number(_NAME)
     at = "" if best is None else f" ({format_score(best)})"
-    return f"the best score{at} has risen by no more than {config.epsilon:g} in {format_count(config.patience, 'iteration')}"
+    iterations = format_count(config.patience, "iteration")
+    return f"the best score{at} has risen by no more than {config.epsilon:g} in {iterations}"
 
 
 def _to_python(config: PlateauConfig, writer: PythonWriter) -> PythonTest:
