@@ -77,8 +77,8 @@ def test_node_is_added_at_the_end_or_at_an_index() -> None:
 
 
 def test_node_that_cannot_be_saved_is_refused() -> None:
-    assert refusal(AddNode(Node(id="draft", type="llm"))) == 'There is already a node "draft".'
-    assert refusal(AddNode(Node(id="Not ok\n", type="llm"))) == '"Not ok\\n" is not a valid node id.'
+    assert 'already a node "draft"' in refusal(AddNode(Node(id="draft", type="llm")))
+    assert '"Not ok\\n"' in refusal(AddNode(Node(id="Not ok\n", type="llm")))
     endless: dict[str, Any] = {}
     endless["x"] = endless
     assert "more than 200 levels deep" in refusal(AddNode(Node(id="a", type="b", config=endless)))
@@ -94,7 +94,7 @@ def test_node_is_removed_with_edges_and_position_and_restored_in_order() -> None
     assert [node.id for node in done.nodes] == ["text", "loop", "judge", "exit"]
     assert [str(edge) for edge in done.edges] == ["text.value -> loop.input", "judge.done -> exit.input"]
     assert done.layout == {"nodes": {"text": {"x": 0, "y": 0}, "exit": {"x": 3, "y": 4}}, "frames": {}}
-    assert refusal(RemoveNode("gone\n")) == 'There is no node "gone\\n".'
+    assert 'no node "gone\\n"' in refusal(RemoveNode("gone\n"))
 
 
 def test_removing_many_nodes_equals_removing_each() -> None:
@@ -107,7 +107,7 @@ def test_removing_many_nodes_equals_removing_each() -> None:
     assert [node.id for node in done.nodes] == ["loop", "exit"]
     assert done.layout == {"nodes": {"exit": {"x": 3, "y": 4}}, "frames": {}}
     assert back.apply(done)[0] == FLOW
-    assert refusal(RemoveNodes(("draft", "gone"))) == 'There is no node "gone".'
+    assert 'no node "gone"' in refusal(RemoveNodes(("draft", "gone")))
 
 
 def test_adding_many_nodes_and_edges_equals_adding_each() -> None:
@@ -116,11 +116,11 @@ def test_adding_many_nodes_and_edges_equals_adding_each() -> None:
     both = Batch("both", (AddNodes(nodes), ConnectAll(edges)))
     assert after(both) == after(Batch("each", (*map(AddNode, nodes), *edges)))
     assert both.apply(FLOW)[1].apply(after(both))[0] == FLOW
-    assert refusal(AddNodes((*nodes, nodes[0]))) == 'There is already a node "one".'
-    assert refusal(AddNodes((Node(id="draft", type="llm"),))) == 'There is already a node "draft".'
+    assert 'already a node "one"' in refusal(AddNodes((*nodes, nodes[0])))
+    assert 'already a node "draft"' in refusal(AddNodes((Node(id="draft", type="llm"),)))
     twice = Connect("draft.output", "exit.feedback")
     assert refusal(ConnectAll((twice, twice))).startswith('There is already an edge from "draft.output"')
-    assert refusal(ConnectAll((Connect("draft.output", "gone.input"),))) == 'There is no node "gone" to connect.'
+    assert 'no node "gone"' in refusal(ConnectAll((Connect("draft.output", "gone.input"),)))
 
 
 def test_first_of_two_nodes_with_one_id_is_removed_and_edges_stay() -> None:
@@ -158,7 +158,7 @@ def test_existing_or_dangling_edge_is_refused() -> None:
     )
     assert refusal(Connect("draft", "judge.input")) == '"draft" is not a port.'
     assert refusal(Connect("draft.output", "judge.")) == '"judge." is not a port.'
-    assert refusal(Connect("draft.output", "gone.input")) == 'There is no node "gone" to connect.'
+    assert 'no node "gone"' in refusal(Connect("draft.output", "gone.input"))
     assert "infinite" in refusal(Connect("draft.output", "exit.feedback", {"x": float("inf")}))
 
 
@@ -210,7 +210,7 @@ def test_one_config_value_is_set_in_several_nodes_or_in_none() -> None:
     done = after(SetConfigs(("x",), {"judge": 1, "draft": UNSET}))
     assert done.node("judge").config == {**FLOW.node("judge").config, "x": 1}
     assert done.node("draft").config == FLOW.node("draft").config
-    assert refusal(SetConfigs(("x",), {"judge": 1, "gone": 1})) == 'There is no node "gone".'
+    assert 'no node "gone"' in refusal(SetConfigs(("x",), {"judge": 1, "gone": 1}))
     assert refusal(SetConfigs(("x",), {"draft": float("nan")})).startswith(
         'The config of node "draft", "x": The number'
     )
@@ -219,7 +219,7 @@ def test_one_config_value_is_set_in_several_nodes_or_in_none() -> None:
 def test_invalid_config_value_or_missing_node_is_refused() -> None:
     assert refusal(SetConfig("judge", ("x",), float("nan"))).startswith('The config of node "judge", "x": The number')
     assert "200 levels deep" in refusal(SetConfig("judge", ("x",) * 300, 1))
-    assert refusal(SetConfig("gone", ("x",), 1)) == 'There is no node "gone".'
+    assert 'no node "gone"' in refusal(SetConfig("gone", ("x",), 1))
 
 
 def test_deepest_accepted_config_can_be_saved_and_opened() -> None:
@@ -293,9 +293,9 @@ def test_renamed_node_takes_its_position_instead_of_a_leftover() -> None:
 
 
 def test_rename_to_an_invalid_or_used_id_is_refused() -> None:
-    assert refusal(RenameNode("draft", "judge")) == 'There is already a node "judge".'
+    assert 'already a node "judge"' in refusal(RenameNode("draft", "judge"))
     assert "is not a valid node id" in refusal(RenameNode("draft", "a.b"))
-    assert refusal(RenameNode("gone", "b")) == 'There is no node "gone".'
+    assert 'no node "gone"' in refusal(RenameNode("gone", "b"))
 
 
 def test_rename_with_many_unclosed_templates_is_fast() -> None:
@@ -313,7 +313,7 @@ def test_batch_is_applied_completely_or_not_at_all() -> None:
     good = Batch("Two", (AddNode(Node(id="new", type="x")), Connect("draft.output", "new.input")))
     assert str(after(good).edges[-1]) == "draft.output -> new.input"
     bad = Batch("Two", (*good.operations, RemoveNode("gone")))
-    assert refusal(bad) == 'There is no node "gone".'
+    assert 'no node "gone"' in refusal(bad)
 
 
 def test_inverse_refuses_a_document_that_has_changed() -> None:
