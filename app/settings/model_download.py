@@ -22,7 +22,7 @@ from engine.errors import EngineError, Fix
 from engine.formatting import format_bytes
 from engine.models.catalog import unload_models
 from engine.models.file_download import Progress, discard_partial, partial_size
-from engine.models.gguf_files import existing_parts
+from engine.models.gguf_files import existing_parts, gguf_problem
 from engine.models.model_hub import (
     CATALOG,
     DEMO,
@@ -223,14 +223,14 @@ class ModelDownloadDialog(QDialog):
 
     def _draw_row(self, row: int, model: CatalogModel | ModelFile) -> None:
         theme = style().theme
-        if model.is_downloaded:
+        if _problem(model):
+            picture, state = ("mdi6.alert-circle-outline", theme.bad), "Unusable"
+        elif model.is_downloaded:
             picture, state = ("mdi6.check", theme.good), "Downloaded"
         elif _is_paused(model):
             picture, state = ("mdi6.pause", theme.warning), "Paused"
-        elif _can_download(model):
-            picture, state = ("mdi6.download-outline", theme.dim), "Not downloaded"
         else:
-            picture, state = ("mdi6.alert-circle-outline", theme.bad), "Incomplete"
+            picture, state = ("mdi6.download-outline", theme.dim), "Not downloaded"
         size = format_bytes(model.size)
         if isinstance(model, CatalogModel):
             category, license_name, about = model.category, model.license, f"{model.about}. {state}."
@@ -275,8 +275,10 @@ class ModelDownloadDialog(QDialog):
         chosen, is_running = self.chosen, self.is_running
         partial = 0 if chosen is None else partial_size(chosen.target)
         is_too_large = self._memory is not None and chosen is not None and chosen.memory > self._memory
+        problem = _problem(chosen)
         warning = "It needs more memory than this computer has. " if is_too_large else ""
-        self.about.say(warning + _description(chosen) + _folder(chosen), "warning" if is_too_large else "")
+        about = problem or warning + _description(chosen) + _folder(chosen)
+        self.about.say(about, "bad" if problem else "warning" if is_too_large else "")
         self.add_key.setVisible(self._fix.startswith(Fix.ADD_KEY))
         self.bar.setVisible(is_running or bool(partial))
         self.discard.setVisible(bool(partial) and not is_running)
@@ -288,7 +290,7 @@ class ModelDownloadDialog(QDialog):
         is_ready = self._is_ready(chosen)
         is_done = is_ready and self._use_model is None and is_default
         is_possible = bool(self.other.text().strip()) if chosen is None else is_ready or _can_download(chosen)
-        self.start.setEnabled(not is_done and is_possible)
+        self.start.setEnabled(not is_done and is_possible and not problem)
         if partial and chosen is not None and not is_running:
             self.bar.setValue(partial * _BAR_STEPS // max(chosen.size, 1))
             if not self.status.text():
@@ -465,6 +467,13 @@ def _deletable(model: CatalogModel | ModelFile | None) -> list[Path]:
     return existing_parts(model.target)
 
 
+def _problem(model: CatalogModel | ModelFile | None) -> str:
+    """Say why the files of a model that is not of the catalog cannot be used; empty if they can, or are not here."""
+    if not isinstance(model, ModelFile) or model.sources or model.model == EMBEDDED_MODEL:
+        return ""
+    return gguf_problem(model.target)
+
+
 def _is_paused(model: CatalogModel | ModelFile) -> bool:
     return partial_size(model.target) > 0
 
@@ -483,8 +492,6 @@ def _keep_space(widget: QWidget) -> None:
 def _description(chosen: CatalogModel | ModelFile | None) -> str:
     if chosen is None:
         return "Any language model in the GGUF format."
-    if isinstance(chosen, ModelFile) and not chosen.is_downloaded and not chosen.sources:
-        return "Some of the files of this model are missing."
     if isinstance(chosen, ModelFile):
         return f"{chosen.title}: {format_bytes(chosen.size)}. Its license is on the page of its maker."
     if chosen.name == DEMO:

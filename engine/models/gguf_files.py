@@ -123,6 +123,14 @@ def list_gguf_models() -> list[GgufEntry]:
     return [entry for entry in entries if entry.header is None or entry.header.writes_text]
 
 
+def gguf_problem(path: Path) -> str:
+    """Return why a file cannot be run, in one sentence; empty if it can. Reads its header, unless it is known."""
+    entry = _entry(GgufFile("", path, ""))
+    if entry.header is None or entry.header.writes_text:
+        return entry.problem
+    return unusable_file(path, GgufError("it is not a language model")).message
+
+
 def downloaded_gguf_files() -> list[GgufFile]:
     """Find the GGUF files in the folder of this program, the first file of each model."""
     return list(_files_in(models_folder(), _DOWNLOADED))
@@ -182,17 +190,23 @@ def _not_found(message: str, remedy: str) -> ModelError:
 def _entry(file: GgufFile) -> GgufEntry:
     try:
         states = [(part, part.stat()) for part in all_parts(file.path)]
-        return GgufEntry(file, _header_of(tuple((part, state.st_size, state.st_mtime_ns) for part, state in states)))
+        found = _header_of(tuple((part, state.st_size, state.st_mtime_ns) for part, state in states))
     except (OSError, GgufError) as error:
-        return GgufEntry(file, None, unusable_file(file.path, error).message)
+        found = error
+    if isinstance(found, GgufHeader):
+        return GgufEntry(file, found)
+    return GgufEntry(file, None, unusable_file(file.path, found).message)
 
 
 @lru_cache(maxsize=_MAX_FILES)
-def _header_of(parts: tuple[tuple[Path, int, int], ...]) -> GgufHeader:
-    """Return the header of a complete model: of its parts, each with size and date, which tell whether it changed."""
-    header = read_header(parts[0][0])
-    for part, _, _ in parts[1:]:
-        check_part(part)
+def _header_of(parts: tuple[tuple[Path, int, int], ...]) -> GgufHeader | GgufError:
+    """Return the header of a model, or why it is unusable, by its parts, each with size and date to notice a change."""
+    try:
+        header = read_header(parts[0][0])
+        for part, _, _ in parts[1:]:
+            check_part(part)
+    except GgufError as error:
+        return error
     return replace(header, size=sum(size for _, size, _ in parts))
 
 

@@ -28,9 +28,10 @@ from engine.models.gguf_files import models_folder
 from engine.models.model_hub import CATALOG, DEMO
 from engine.models.protocol import EMBEDDED_MODEL, Message, Request
 from tests.app.settings.conftest import MemoryKeyring
+from tests.engine.models.gguf_writer import header_bytes, language_model
 from tests.engine.models.loopback_hub import Answer, LoopbackHub
 
-CONTENT = b"GGUF" + random.Random(1).randbytes(2_000_000)
+CONTENT = header_bytes(language_model()) + random.Random(1).randbytes(2_000_000)
 NAMES = [model.name for model in CATALOG]
 LEFT = Qt.MouseButton.LeftButton
 
@@ -286,25 +287,37 @@ def test_downloaded_model_is_deleted_after_a_question(dialog: ModelDownloadDialo
 def test_model_in_several_files_is_deleted_as_one(dialog: ModelDownloadDialog, qtbot: QtBot) -> None:
     models_folder().mkdir()
     for number in (1, 2, 3):
-        (models_folder() / f"Big-0000{number}-of-00003.gguf").write_bytes(b"GGUF")
+        (models_folder() / f"Big-0000{number}-of-00003.gguf").write_bytes(header_bytes(language_model()))
     dialog.show_for(None)
     dialog.table.selectRow(row_of(dialog, "Big"))
     assert dialog.start.text() == "Use as default model"
     qtbot.mouseClick(dialog.delete, LEFT)
     with qtbot.waitSignal(dialog.deleted, timeout=20_000):
-        assert "2 more files (12 bytes)" in answer(dialog, "Delete")
+        assert "2 more files" in answer(dialog, "Delete")
 
     assert list(models_folder().iterdir()) == []
 
 
-def test_incomplete_model_can_only_be_deleted(dialog: ModelDownloadDialog) -> None:
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("Big-00001-of-00003.gguf", header_bytes(language_model()), "2 of its 3 parts are missing"),
+        ("Big.gguf", header_bytes(language_model(), tensors=[((9,), 0, 0)]), "incomplete"),
+        ("Big.gguf", header_bytes({"general.architecture": "bert"}), "not a language model"),
+    ],
+    ids=["part missing", "cut", "no language model"],
+)
+def test_file_that_cannot_be_used_can_only_be_deleted(
+    dialog: ModelDownloadDialog, name: str, content: bytes, reason: str
+) -> None:
     models_folder().mkdir()
-    (models_folder() / "Big-00001-of-00003.gguf").write_bytes(b"GGUF")
+    (models_folder() / name).write_bytes(content)
     dialog.show_for(None)
     dialog.table.selectRow(row_of(dialog, "Big"))
 
     assert not dialog.start.isEnabled()
-    assert "missing" in dialog.about.text()
+    assert reason in dialog.about.text()
+    assert dialog.table.item(dialog.table.currentRow(), 0).toolTip().count("Unusable") == 1
     assert dialog.delete.isVisible()
 
 

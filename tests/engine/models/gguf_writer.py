@@ -33,14 +33,24 @@ def write_header(
         tensors: Dimensions, type and offset of each tensor that the header promises.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(header_bytes(entries, version=version, count=count, tensors=tensors))
+    return file
+
+
+def header_bytes(
+    entries: Mapping[str, Entry],
+    *,
+    version: int = 3,
+    count: int | None = None,
+    tensors: Sequence[tuple[Sequence[int], int, int]] = (),
+) -> bytes:
+    """The content of a file without weights, as in `write_header`."""
     written = b"".join(_text(key) + _value(value) for key, value in entries.items())
     promised = len(entries) if count is None else count
     for dimensions, kind, offset in tensors:
         written += _text("weights") + struct.pack("<I", len(dimensions))
         written += struct.pack(f"<{len(dimensions)}QIQ", *dimensions, kind, offset)
-    head = b"GGUF" + struct.pack("<IQQ", version, len(tensors), promised)
-    file.write_bytes(head + written)
-    return file
+    return b"GGUF" + struct.pack("<IQQ", version, len(tensors), promised) + written
 
 
 def language_model(name: str = "Tiny", /, **more: Entry) -> dict[str, Entry]:

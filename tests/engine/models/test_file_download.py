@@ -7,7 +7,6 @@ import errno
 import itertools
 import os
 import random
-import resource
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -487,6 +486,7 @@ class TestDisk:
         assert (error.kind, "is full" in error.message) == (ModelErrorKind.UNAVAILABLE, True)
 
     async def test_what_fitted_on_the_disk_is_resumed(self, hub: LoopbackHub, target: Path) -> None:
+        resource = pytest.importorskip("resource", reason="limits of a process, which Windows does not have")
         soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (120_000, hard))
         try:
