@@ -37,7 +37,7 @@ _ENVIRONMENT: Final = {
 }
 _CERTIFICATES: Final = "etc/certificates.pem"
 _MOUNTS: Final = "mount --bind /proc {root}/proc && mount --rbind /dev {root}/dev && "
-_DONE: Final = re.compile(r"^Done: ([\d.]+) s", re.MULTILINE)
+_DONE: Final = re.compile(r"^Done: (?:(\d+) min )?([\d.]+) s", re.MULTILINE)
 _BUILD_TOOLS: Final = ("make", "python3-venv")
 
 
@@ -121,12 +121,13 @@ class Figures:
     """What a way took; times in seconds, sizes in MB."""
 
     packages_s: float = 0.0
+    packages_mb: float = 0.0
     install_s: float = 0.0
+    install_mb: float = 0.0
+    caches_mb: float = 0.0
     refine_s: float = 0.0
     cpu_s: float = 0.0
     window_s: float = 0.0
-    disk_mb: float = 0.0
-    caches_mb: float = 0.0
     load: float = field(default_factory=lambda: os.getloadavg()[0])
 
 
@@ -208,7 +209,7 @@ class System:
 def main() -> None:
     """Measure the given ways, or all."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.install", description=__doc__)
-    parser.add_argument("folder", type=Path, help="where the systems are made; they are removed at the end")
+    parser.add_argument("folder", type=Path, help="where the systems are made, and where logs stay")
     parser.add_argument("ways", nargs="*", metavar="WAY", help=f"which to measure: {', '.join(WAYS)}")
     parser.add_argument("--suite", default=SUITE, help="Debian's suite (default: %(default)s)")
     options = parser.parse_args()
@@ -217,39 +218,38 @@ def main() -> None:
         parser.error(f"there is no way {unknown[0]!r}; there are: {', '.join(WAYS)}")
     folder: Path = options.folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
-    base = folder / "base"
+    base = folder / "base"  # stays for the next time
     if not base.exists():
         command = ["debootstrap", "--variant=minbase", options.suite, str(base)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     print(f"{machine()}; Debian {options.suite}", flush=True)
-    print(measure(options.ways or list(WAYS), base, folder).text())
-    shutil.rmtree(base)
+    measure(options.ways or list(WAYS), base, folder)
 
 
-def measure(names: list[str], base: Path, folder: Path) -> Table:
-    """Install in each of these ways; return the table."""
+def measure(names: list[str], base: Path, folder: Path) -> None:
+    """Install in each of these ways; print the table after each."""
     table = Table(
         "Installing",
         (
-            *("Way", "Debian's packages, s", "installing, s", "Self-Refine, s", "window, s", "CPU, s"),
-            *("disk, MB", "caches, MB", "load", "targets"),
+            *("Way", "Debian's packages, s", "MB", "installing, s", "MB", "caches, MB", "Self-Refine, s"),
+            *("CPU of all, s", "window, s", "load", "targets"),
         ),
     )
     for name in names:
         way = WAYS[name]
         taken = install(way, name, base, folder)
-        times = (taken.packages_s, taken.install_s, taken.refine_s, taken.window_s)
-        others = (taken.cpu_s, taken.disk_mb, taken.caches_mb)
-        targets = ((taken.install_s, way.most_s, " s"), (taken.disk_mb, way.most_mb, " MB"))
+        targets = ((taken.install_s, way.most_s, " s"), (taken.install_mb, way.most_mb, " MB"))
         table.add(
             way.title,
-            *(f"{seconds:.1f}" if seconds else "–" for seconds in times),
-            *(f"{figure:.0f}" for figure in others),
+            *(f"{taken.packages_s:.1f}", f"{taken.packages_mb:.0f}"),
+            *(f"{taken.install_s:.1f}", f"{taken.install_mb:.0f}", f"{taken.caches_mb:.0f}"),
+            f"{taken.refine_s:.1f}" if taken.refine_s else "–",
+            f"{taken.cpu_s:.0f}",
+            f"{taken.window_s:.1f}" if taken.window_s else "–",
             f"{taken.load:.1f}",
-            ", ".join(aim(figure, most, unit) for figure, most, unit in targets if most is not None) or "–",
+            ", ".join(aim(round(figure), most, unit) for figure, most, unit in targets if most is not None) or "–",
         )
-        print(table.text(), flush=True)
-    return table
+        print(f"\n{table.text()}", flush=True)
 
 
 def install(way: Way, name: str, base: Path, folder: Path) -> Figures:
@@ -266,20 +266,24 @@ def install(way: Way, name: str, base: Path, folder: Path) -> Figures:
         subprocess.run(["tar", "--extract", "--directory", str(project)], input=archive, check=True)
     system = System(root, folder / f"{name}.log")
     system.do("apt-get update")
-    before, _ = system.megabytes()
+    bare_mb, _ = system.megabytes()
 
     began, cpu_began = time.perf_counter(), _cpu_s()
     if way.packages is not None:
         packages = [each for each in listed_packages() if each not in way.without]
         system.do(f"apt-get install {' '.join((*packages, *way.packages))}")
     taken.packages_s = time.perf_counter() - began
+    prepared_mb, _ = system.megabytes()
+    taken.packages_mb = prepared_mb - bare_mb
+
+    began = time.perf_counter()
     output = "".join(map(system.do, way.commands))
     refined = _DONE.search(output)
-    taken.refine_s = float(refined[1]) if refined else 0.0
-    taken.install_s = time.perf_counter() - began - taken.packages_s - taken.refine_s
+    taken.refine_s = 60 * int(refined[1] or 0) + float(refined[2]) if refined else 0.0
+    taken.install_s = time.perf_counter() - began - taken.refine_s
     taken.cpu_s = _cpu_s() - cpu_began
-    after, total = system.megabytes()
-    taken.disk_mb, taken.caches_mb = after - before, total - after
+    installed_mb, total_mb = system.megabytes()
+    taken.install_mb, taken.caches_mb = installed_mb - prepared_mb, total_mb - installed_mb
     if way.window:
         taken.window_s = system.open_window(way.window, folder / f"{name}-screen")
     if (project / "dist").exists() and not way.built_by:

@@ -11,6 +11,7 @@ import pytest
 from benchmarks import work
 from benchmarks.__main__ import SCENARIOS, main
 from benchmarks.effort import SMALLEST
+from benchmarks.install import WAYS, listed_packages
 from benchmarks.processes import ROOT, Contender, ContenderError
 from benchmarks.tables import Table, aim
 from benchmarks.timing import Span, Stopwatch, take_turns
@@ -32,6 +33,15 @@ def test_a_scenario_that_does_not_exist_is_refused(capsys):
         main(["loop_overhed"])
     assert stopped.value.code == 2
     assert "loop_overhed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_a_way_to_install_follows_the_readme(name):
+    way, readme = WAYS[name], " ".join((ROOT / "README.md").read_text("utf-8").split())
+    commands = [each for each in (*way.commands, way.window, *(way.packages or ())) if each != "pipx install uv"]
+    assert [each for each in commands if each not in readme] == []
+    assert way.built_by in {"", *WAYS}
+    assert set(way.without) <= set(listed_packages())
 
 
 @pytest.mark.slow
