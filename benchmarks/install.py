@@ -98,7 +98,12 @@ WAYS: Final = {
         most_mb=900,
     ),
     "make": Way("make run", ("make run",), window="make run"),
-    "build": Way("make deb: build archive and package", ("make deb",), window="", packages=("binutils", "xz-utils")),
+    "build": Way(
+        "make deb: build archive and package",
+        ("make deb",),
+        window="",
+        packages=("binutils", "libpython3-dev", "xz-utils"),
+    ),
     "bundle": Way(
         "bundle, unpacked",
         ("tar xf dist/loopwright-*.tar.xz --directory ~", f"~/loopwright/{RUN}"),
@@ -256,6 +261,8 @@ def install(way: Way, name: str, base: Path, folder: Path) -> Figures:
     """Install in a new system, run Self-Refine and open the window; return what it took."""
     taken = Figures()
     root = folder / name
+    if root.exists():  # of a failed attempt
+        shutil.rmtree(root)
     subprocess.run(["cp", "--archive", "--reflink=auto", str(base), str(root)], check=True)
     project = root / _PROJECT
     project.mkdir(parents=True)

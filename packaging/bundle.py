@@ -92,7 +92,9 @@ def build(work: Path) -> Path:
         "LOOPWRIGHT_ICON": str(work / f"loopwright.{'icns' if sys.platform == 'darwin' else 'ico'}"),
         "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # importing litellm would fetch a price list
     }
-    subprocess.run([*command, *places, str(HERE / "loopwright.spec")], check=True, env=environment)
+    done = subprocess.run([*command, *places, str(HERE / "loopwright.spec")], check=False, env=environment)
+    if done.returncode:
+        sys.exit("The bundle could not be built. PyInstaller's message above says why.")
     apple = work / "dist" / "Loopwright.app"
     return apple if apple.exists() else work / "dist" / "loopwright"
 
