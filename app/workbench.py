@@ -543,6 +543,7 @@ class Workbench(QObject):
 
     def _remove_document(self, document: DocumentPage) -> None:
         """Remove a document that was closed from the window."""
+        document.inspector.hide()  # first, or the bindings keep the visible fields with an editor inside forever
         self.tabs.remove(document)
         self.inspectors.removeWidget(document.inspector)
         self.remember_open()

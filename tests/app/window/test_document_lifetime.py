@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QApplication, QGraphicsItem, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.engine_thread import EngineThread
+from app.inspector.text_editors import NumberBox
 from app.settings.preferences import Preferences
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench
@@ -62,6 +63,18 @@ def test_document_closed_as_its_menu_closes_is_freed(workbench: Workbench, qtbot
 
     freed = close_menu_and_document()
     qtbot.waitUntil(lambda: collect() or all(part() is None for part in freed))
+
+
+def test_fields_that_were_visible_when_their_document_was_closed_are_freed(workbench: Workbench, qtbot: QtBot) -> None:
+    def close_document() -> list[weakref.ref[QObject]]:
+        document = opened(workbench)
+        visible = [box for box in document.inspector.findChildren(NumberBox) if box.isVisible()]
+        assert visible
+        workbench.documents.drop(document)
+        return [weakref.ref(box) for box in visible]
+
+    freed = close_document()
+    qtbot.waitUntil(lambda: collect() or all(box() is None for box in freed))
 
 
 @pytest.mark.slow
