@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from app.canvas.node_card import PortViewModel
 from engine.document.model import Edge, Workflow
 from engine.nodes.json_values import can_ever_fit
+from engine.nodes.node_names import node_name
 from engine.plan.loop_bodies import Body
 from engine.plan.structure import Structure
 
@@ -143,5 +144,4 @@ class ConnectionRules:
         return self._structure.bodies.get(parent) if parent is not None else None
 
     def _title(self, node_id: str) -> str:
-        node = self._workflow.nodes_by_id[node_id]
-        return node.title or node.id
+        return node_name(self._workflow, node_id)

@@ -108,7 +108,7 @@ def card_view_model(
         return CardViewModel(
             node.id,
             node.type,
-            node.title or (spec.title if spec else node.type) or node.id,
+            node.title or structure.resolution.names.get(node.id) or (spec.title if spec else node.type) or node.id,
             "invalid configuration" if spec else "unknown type",
             spec.icon if spec else UNKNOWN_ICON,
             spec.category if spec else None,
@@ -121,7 +121,7 @@ def card_view_model(
     return CardViewModel(
         node.id,
         node.type,
-        node.title or spec.title,
+        node.title or structure.resolution.names.get(node.id) or spec.title,
         spec.summary(config),
         spec.icon,
         spec.category,

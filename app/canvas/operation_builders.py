@@ -23,6 +23,7 @@ from engine.document.operations import (
     SetLayout,
 )
 from engine.nodes.json_values import can_ever_fit
+from engine.nodes.node_names import node_name
 from engine.nodes.node_registry import Registry
 from engine.nodes.spec import PAIR_BY_START, AnySpec, Port
 from engine.plan.structure import Structure
@@ -294,5 +295,4 @@ def toggle_enabled(workflow: Workflow, node_ids: Iterable[str]) -> Operation | N
 
 def title_of(workflow: Workflow, node_id: str) -> str:
     """Return a node's name in the titles of operations."""
-    node = workflow.nodes_by_id[node_id]
-    return node.title or node.id
+    return node_name(workflow, node_id)

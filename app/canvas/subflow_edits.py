@@ -424,16 +424,30 @@ def _without(workflow: Workflow, gone: Iterable[str]) -> dict[str, Any]:
 def _refuse_new_problems(document: Document, batch: Batch, refusal: str, *, is_wrap: bool = False) -> None:
     """Refuse an edit after which the document has errors that it did not have before."""
     before = validate_structure(document.structure)
-    after = validate_structure(analyse(batch.apply(document.workflow)[0], document.registry))
+    edited = analyse(batch.apply(document.workflow)[0], document.registry)
     known = Counter(problem.code for problem in before)
-    for problem in after:
+    for problem in validate_structure(edited):
         if problem.severity is Severity.ERROR and not known[problem.code]:
-            if is_wrap and problem.code == "unknown-name" and problem.node in document.workflow.nodes_by_id:
-                title = title_of(document.workflow, problem.node)
-                message = f"{refusal}: “{title}” uses a value of theirs by its name, which a subflow would hide."
-                raise OperationError(message, f"Select “{title}” too.")
+            if problem.code == "unknown-name":
+                raise _lost_name(document, edited, problem.node or "", refusal, is_wrap=is_wrap)
             raise OperationError(f"{refusal}: {problem.message}", problem.remedy)
         known[problem.code] -= 1
+
+
+def _lost_name(document: Document, edited: Structure, node: str, refusal: str, *, is_wrap: bool) -> OperationError:
+    """Return the refusal of an edit after which a text of a node names a value that is not there any more."""
+    if is_wrap and node in document.workflow.nodes_by_id:
+        title = title_of(document.workflow, node)
+        message = f"{refusal}: “{title}” uses a value of theirs by its name, which a subflow would hide."
+        return OperationError(message, f"Select “{title}” too.")
+    structure = edited
+    while (inner := structure.subflows.get(node)) is not None:
+        problems = validate_structure(inner)
+        structure, node = inner, next((one.node for one in problems if one.code == "unknown-name"), None) or ""
+    title = title_of(structure.workflow, node)
+    reason = "that is outside of them" if is_wrap else "that it would not have then"
+    message = f"{refusal}: “{title}” uses a value by a name {reason}."
+    return OperationError(message, f"Connect the value to “{title}” first.")
 
 
 def _content(node: Node) -> Workflow:

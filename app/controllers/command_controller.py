@@ -198,7 +198,8 @@ def _entry(action: QAction, group: str) -> PaletteEntry:
 
 
 def _nodes(document: DocumentPage) -> list[PaletteEntry]:
+    names = document.session.structure_now.resolution.names
     return [
-        PaletteEntry(node.title or node.id, f"{node.type} {node.id}", partial(document.show_node, node.id))
+        PaletteEntry(names[node.id], f"{node.type} {node.id}", partial(document.show_node, node.id))
         for node in document.session.workflow.nodes
     ]

@@ -27,6 +27,7 @@ from engine.document.problems import Problem, Severity
 from engine.errors import EngineError, Fix
 from engine.models.keys import Keys, missing_key
 from engine.models.providers import PROVIDERS
+from engine.nodes.node_names import node_name
 from engine.plan.compiler import models_called
 from engine.plan.model_files import is_named_file, missing_file_problem
 
@@ -116,7 +117,7 @@ class KeyController(QObject):
             return
         first = missing[0]
         name = first.fix.removeprefix(Fix.ADD_KEY.of(""))
-        nodes = [node.title or node.id for problem in missing if (node := session.node(problem.node or "")) is not None]
+        nodes = [node_name(session.workflow, problem.node or "") for problem in missing]
         ask_question(
             self._window,
             first.message,

@@ -111,7 +111,7 @@ class ComparedRun:
         for node in self._structure.workflow.nodes:
             if self._structure.parent.get(node.id, "") != loop or node.type in _PAIRED:
                 continue
-            name = node.title or node.id
+            name = self._structure.resolution.name(node.id)
             resolved = self._structure.resolution.nodes.get(node.id)
             calls_model = resolved is not None and resolved.spec.model(resolved.config) is not None
             parts = (OUTPUT, PROMPT, INPUT) if calls_model else (OUTPUT, INPUT)

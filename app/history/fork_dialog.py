@@ -408,17 +408,18 @@ class ForkForm(QWidget):
     def _add_prompts(self, node: Node) -> None:
         inner = QWidget()
         column = vbox(spacing=1, parent=inner)
+        of_node = self._place.structure.resolution.name(node.id)
         for name, title in _prompts(node):
             edit = GrowingEdit(min_lines=2, max_lines=10)
             edit.set_text(str(config_of(node, name) or ""))
-            edit.setAccessibleName(f"{node.title or node.id}: {title}")
+            edit.setAccessibleName(f"{of_node}: {title}")
             edit.typed.connect(lambda _text: self.edited.emit())
             label = PlainLabel(title, look="dim small")
             label.setBuddy(edit)
             column.addWidget(label)
             column.addWidget(edit)
             self.prompts[node.id, name], self._prompts_at_first[node.id, name] = edit, edit.text()
-        self._column.addWidget(CollapsibleSection(f"Prompts: {node.title or node.id}", inner, is_open=True))
+        self._column.addWidget(CollapsibleSection(f"Prompts: {of_node}", inner, is_open=True))
 
     def _model_box(self) -> ModelComboBox:
         box = ModelComboBox(self._models, UNCHANGED)

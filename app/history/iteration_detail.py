@@ -30,6 +30,7 @@ from app.theme.tokens import UNIT
 from app.theme.widgets import STRETCH, Badge, ElidedLabel, PlainLabel, hbox, plain_tool_tip, vbox
 from engine.document.model import Workflow
 from engine.nodes.loop import LoopConfig
+from engine.nodes.node_names import node_name
 from engine.nodes.spec import PAIR_BY_END, PAIR_BY_START
 from engine.run_state.state import LoopExecution, NodeExecution, NodeState
 from engine.store.exit_explanation import loop_config
@@ -42,7 +43,7 @@ NO_RUN = "No iterations yet. Run the workflow to see one row for each iteration 
 def loops_of(workflow: Workflow, parents: Mapping[str, str], around: str | None) -> list[tuple[str, str]]:
     """Return the loops directly inside another, or the outermost (None), by id and title in document order."""
     return [
-        (node.id, node.title or node.id)
+        (node.id, node_name(workflow, node.id))
         for node in workflow.nodes
         if node.type in PAIR_BY_START and parents.get(node.id) == around
     ]
@@ -309,7 +310,7 @@ class SectionTab:
 def node_tabs(workflow: Workflow, parents: Mapping[str, str], loop_id: str) -> list[SectionTab]:
     """Return an entry for each node of a loop body in document order, without end nodes."""
     return [
-        SectionTab(f"node:{node.id}", node.title or node.id, node.id)
+        SectionTab(f"node:{node.id}", node_name(workflow, node.id), node.id)
         for node in workflow.nodes
         if node.type not in PAIR_BY_END and parents.get(node.id) == loop_id
     ]

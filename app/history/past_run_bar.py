@@ -12,6 +12,7 @@ from app.theme.style import ThemedIcon, set_style_properties, style
 from app.theme.widgets import ElidedLabel, PlainLabel, hbox, plain_tool_tip, vbox
 from engine.document.model import Node, Workflow
 from engine.formatting import format_count
+from engine.nodes.node_names import node_name
 from engine.nodes.node_registry import Registry, builtin_registry
 
 
@@ -170,20 +171,20 @@ def _nodes(ran: Workflow, other: Workflow, registry: Registry) -> Iterator[str]:
     for node in ran.nodes:
         now = other.nodes_by_id.get(node.id)
         if now is None:
-            yield f"“{_name(node)}” was removed."
+            yield f"“{node_name(ran, node.id)}” was removed."
         elif now.type != node.type:
-            yield f"“{_name(node)}” was changed from {node.type} to {now.type}."
+            yield f"“{node_name(ran, node.id)}” was changed from {node.type} to {now.type}."
         else:
-            yield from _fields(node, now, registry)
+            yield from _fields(ran, other, node, now, registry)
     for node in other.nodes:
         if node.id not in ran.nodes_by_id:
-            yield f"“{_name(node)}” was added."
+            yield f"“{node_name(other, node.id)}” was added."
 
 
-def _fields(node: Node, now: Node, registry: Registry) -> Iterator[str]:
-    name = _name(now)
-    if _name(node) != name:
-        yield f"“{_name(node)}” was renamed to “{name}”."
+def _fields(ran: Workflow, other: Workflow, node: Node, now: Node, registry: Registry) -> Iterator[str]:
+    name = node_name(other, now.id)
+    if node.title != now.title:
+        yield f"“{node_name(ran, node.id)}” was renamed to “{name}”."
     if node.enabled != now.enabled:
         yield f"“{name}” was {'enabled' if now.enabled else 'disabled'}."
     if node.pinned != now.pinned:
@@ -204,13 +205,9 @@ def _edges(ran: Workflow, other: Workflow) -> Iterator[str]:
             ends = (edge.source[0], edge.target[0])
             # edges of added and removed nodes are not listed
             if (edge.from_, edge.to) in edges and all(end in kept_ids for end in ends):
-                first, second = (_name(workflow.nodes_by_id[end]) for end in ends)
+                first, second = (node_name(workflow, end) for end in ends)
                 yield f"The connection from “{first}” to “{second}” was {what}."
 
 
 def _changed(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     return [name for name in {**before, **after} if before.get(name) != after.get(name)]
-
-
-def _name(node: Node) -> str:
-    return node.title or node.id

@@ -85,13 +85,15 @@ def run_title(summary: RunSummary, now: float | None = None) -> str:
 
 
 NodeTitles = Mapping[str, str]
-"""Titles of nodes by id; those without one are left out."""
+"""Names of nodes by id."""
 NO_TITLES: Final[NodeTitles] = {}
 
 
 def node_titles(workflow: Workflow) -> NodeTitles:
-    """Return the titles of the nodes of a workflow."""
-    return {node.id: node.title for node in workflow.nodes if node.title}
+    """Return the names of the nodes of a workflow."""
+    from engine.nodes.node_names import node_names  # the window shows its bars before it loads the node types
+
+    return node_names(workflow)
 
 
 def stored_titles(store: Store, summary: RunSummary) -> NodeTitles:
@@ -118,7 +120,7 @@ def full_run_title(summary: RunSummary, titles: NodeTitles = NO_TITLES) -> str:
 
 
 def path_label(place: str, titles: NodeTitles = NO_TITLES) -> str:
-    """Format a path for people: `loop[2].critique` is `iteration 3, Critique`, with its id if it has no title.
+    """Format a path for people: `loop[2].critique` is `iteration 3, Critique`, with its id if it is not in the titles.
 
     Nested loops are named: `outer[1].inner[0]` is `outer 2, inner 1`.
     """

@@ -26,6 +26,7 @@ from engine.document.model import Workflow
 from engine.document.operations import Operation
 from engine.errors import EngineError
 from engine.events import AnyEvent, LoopIterationCompleted
+from engine.nodes.node_names import node_name
 from engine.nodes.node_registry import Registry
 from engine.plan.structure import Structure, analyse
 from engine.run_state.reducer import reduce_events
@@ -545,5 +546,4 @@ def subflow_workflow(session: Session, node_id: str) -> Workflow | None:
 
 def _title_of(session: Session, node_id: str) -> str:
     assert session.shown.workflow is not None
-    node = session.shown.workflow.nodes_by_id[node_id]
-    return node.title or node.id
+    return node_name(session.shown.workflow, node_id)

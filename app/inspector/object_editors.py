@@ -403,7 +403,7 @@ class ArgumentsEditor(Editor):
             return
         structure = self.binding.session.structure
         titles = {
-            link.target_port: structure.workflow.node(link.source).title or link.source
+            link.target_port: structure.resolution.name(link.source)
             for link in structure.links_to.get(self.binding.node_id, ())
         }
         for name, row in self.rows.rows.items():

@@ -15,6 +15,7 @@ from app.theme.tokens import UNIT
 from app.theme.widgets import STRETCH, PlainLabel, hbox, vbox
 from engine.document.operations import SetPinned
 from engine.nodes.json_values import ConversionError, convert
+from engine.nodes.node_names import node_name
 from engine.nodes.spec import Port, PortType, is_body_port
 from engine.plan.dependencies import pin_target
 from engine.values import Value, compact_json, to_text
@@ -91,7 +92,7 @@ class PinDialog(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._session, self._node_id = session, node_id
         node = session.workflow.nodes_by_id[node_id]
-        self.setWindowTitle(f"Pin the output of “{node.title or node_id}”")
+        self.setWindowTitle(f"Pin the output of “{node_name(session.workflow, node_id)}”")
         values = node.pinned or _last_outputs(session, node_id)
         ports = _ports(session, node_id, values)
         self.fields = [PinField(port, values.get(port.name), self) for port in ports]

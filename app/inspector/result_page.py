@@ -39,6 +39,7 @@ from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel, discard, hbox, plain_tool_tip, vbox
 from engine.document.problems import Problem, Severity
 from engine.formatting import format_count, format_duration, format_money
+from engine.nodes.node_names import node_name
 from engine.nodes.spec import PAIR_BY_END, PAIR_BY_START
 from engine.run_state.state import FINISHED, LoopExecution, NodeExecution, NodeState
 
@@ -316,7 +317,7 @@ class ResultPage(QWidget):
     def update_result(self) -> None:
         """Show the current state of the run."""
         node = self._session.node(self.node_id) if self.node_id is not None else None
-        self._title.setText((node.title or node.id) if node is not None else "Run summary")
+        self._title.setText(node_name(self._session.workflow, node.id) if node is not None else "Run summary")
         self.note.show_node(self.node_id)
         view_model = self._session.shown.view_model
         if view_model is None:

@@ -162,8 +162,7 @@ def _body(structure: Structure, loop: str, prefix: tuple[str, ...], help_: str) 
 
 
 def _title(structure: Structure, node_id: str) -> str:
-    node = structure.workflow.nodes_by_id.get(node_id)
-    return node.title or node_id if node is not None else node_id
+    return structure.resolution.name(node_id)
 
 
 _OPEN: Final = "{{"

@@ -15,6 +15,7 @@ from engine.events import LoopIterationCompleted
 from engine.formatting import format_count, format_score
 from engine.nodes.judge import JUDGE
 from engine.nodes.loop import LoopConfig
+from engine.nodes.node_names import node_names
 from engine.nodes.node_registry import Registry
 from engine.nodes.spec import ITERATOR
 from engine.plan.structure import node_at
@@ -180,8 +181,8 @@ def condition_values(
 
 
 def titles_of(workflow: Workflow | None) -> dict[str, str]:
-    """The titles of a document's nodes by id; nodes without a title are left out."""
-    return {node.id: node.title for node in workflow.nodes if node.title} if workflow is not None else {}
+    """The names of a document's nodes by id."""
+    return dict(node_names(workflow)) if workflow is not None else {}
 
 
 def iterators_of(workflow: Workflow | None) -> frozenset[str]:

@@ -124,10 +124,14 @@ def question_line(view_model: RunViewModel, workflow: Workflow) -> str:
 
 
 def node_title(path: str, workflow: Workflow) -> str:
-    """Return the title of the node at a path, or its id."""
-    node_id = node_of(path)
-    node = workflow.nodes_by_id.get(node_id)
-    return (node.title or node.id) if node is not None else node_id
+    """Return the name of the node at a path."""
+    node = workflow.nodes_by_id.get(node_of(path))
+    if node is not None and node.title:
+        return node.title
+    # Imported here, because the window shows its bars before it loads the node types.
+    from engine.nodes.node_names import node_name
+
+    return node_name(workflow, node_of(path))
 
 
 def model_label(name: str) -> str:

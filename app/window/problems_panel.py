@@ -96,7 +96,7 @@ def _unknown_loop(problem: Problem, structure: Structure) -> Iterator[QuickFix]:
     pair = PAIR_BY_END[structure.workflow.node(problem.node or "").type]
     nodes = structure.workflow.nodes
     for loop in (node.id for node in nodes if node.type == pair.start and node.id not in structure.bodies):
-        yield QuickFix(f"End “{loop}”", SetConfig(problem.node or "", (pair.field,), loop))
+        yield QuickFix(f"End “{structure.resolution.name(loop)}”", SetConfig(problem.node or "", (pair.field,), loop))
 
 
 def _edge(problem: Problem, _structure: Structure) -> Iterator[QuickFix]:
@@ -152,7 +152,7 @@ def _choose_evaluator(problem: Problem, structure: Structure) -> Iterator[QuickF
     for node in structure.order:
         is_own = structure.parent.get(node) == body.loop and structure.workflow.node(node).type == "router"
         if is_own and any(link.source_port == DONE for link in structure.links_from.get(node, ())):
-            yield QuickFix(f"Use “{node}”", SetConfig(body.loop, ("evaluator",), node))
+            yield QuickFix(f"Use “{structure.resolution.name(node)}”", SetConfig(body.loop, ("evaluator",), node))
 
 
 def _feedback_end(problem: Problem, structure: Structure) -> Iterator[QuickFix]:
@@ -162,7 +162,9 @@ def _feedback_end(problem: Problem, structure: Structure) -> Iterator[QuickFix]:
         resolved = structure.resolution.nodes.get(end)
         port = next(iter(resolved.outputs), None) if resolved is not None else None
         if body is not None and port is not None:
-            yield QuickFix(f"Feed back “{end}”", Connect(f"{end}.{port}", f"{body.exit}.feedback"))
+            yield QuickFix(
+                f"Feed back “{structure.resolution.name(end)}”", Connect(f"{end}.{port}", f"{body.exit}.feedback")
+            )
 
 
 def _no_output(_problem: Problem, structure: Structure) -> Iterator[QuickFix]:

@@ -180,10 +180,13 @@ class RunBar(QWidget):
 
     def _show_pinned(self) -> None:
         """Say how many nodes are pinned, so that nobody takes their values for new results."""
-        nodes = self._session.workflow.pinned_nodes if self._session is not None else ()
+        workflow = self._session.workflow if self._session is not None else None
+        nodes = workflow.pinned_nodes if workflow is not None else ()
         self.pinned.setVisible(bool(nodes))
-        if nodes:
-            names = ", ".join(node.title or node.id for node in nodes)
+        if nodes and workflow is not None:
+            from app.runs.run_status import node_title
+
+            names = ", ".join(node_title(node.id, workflow) for node in nodes)
             self.pinned.setText(f"{len(nodes)} pinned")
             self.pinned.setToolTip(plain_tool_tip(f"Pinned nodes do not run: {names}"))
             self.pinned.setAccessibleName(f"{format_count(len(nodes), 'node')} pinned: {names}")

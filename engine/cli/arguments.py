@@ -25,6 +25,7 @@ from engine.document.problems import DocumentError, Severity
 from engine.document.subflows import refresh_subflows
 from engine.errors import EngineError
 from engine.formatting import format_count
+from engine.nodes.node_names import find_node
 from engine.nodes.node_registry import builtin_registry
 from engine.nodes.spec import AnySpec
 from engine.runner.declared_inputs import MAX_FILE_BYTES, DeclaredInput, InputError, declared_inputs, value_of_text
@@ -228,9 +229,10 @@ def read_settings(given: Sequence[str], workflow: Workflow) -> Mapping[str, Mapp
     found: dict[str, dict[str, Value]] = {}
     for text in given:
         place, sign, value = text.partition("=")
-        node, _, field = place.partition(".")
-        if not (sign and node and field):
+        name, _, field = place.rpartition(".")
+        if not (sign and name and field):
             raise EngineError(f'"--set {shown(text, 60)}" is malformed.', "Use --set NODE.FIELD=VALUE.")
+        node = find_node(workflow, name)
         found.setdefault(node, {})[field] = _setting(
             workflow, node, field, text_or_file(value, f"--set {shown(place)}")
         )
@@ -239,11 +241,7 @@ def read_settings(given: Sequence[str], workflow: Workflow) -> Mapping[str, Mapp
 
 def _setting(workflow: Workflow, node_id: str, field: str, text: str) -> Value:
     """The value of a setting: the text itself if the field accepts it, else the text parsed as JSON."""
-    node = workflow.nodes_by_id.get(node_id)
-    if node is None:
-        raise EngineError(
-            f'The workflow has no node "{shown(node_id, 60)}".', f"Nodes: {', '.join(workflow.nodes_by_id)}."
-        )
+    node = workflow.nodes_by_id[node_id]
     spec = builtin_registry().find(node.type)
     if spec is None or field not in spec.config.model_fields:
         known = ", ".join(spec.config.model_fields) if spec is not None else "none, because its type is unknown"

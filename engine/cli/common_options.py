@@ -36,6 +36,37 @@ def finite(value: float | None) -> float | None:
     return value
 
 
+def complete_models(incomplete: str) -> list[tuple[str, str]]:
+    """Complete the name of a model that can be called, as far as files and environment variables tell."""
+    from engine.models.keys import Keys
+    from engine.models.known_models import known_models
+    from engine.models.protocol import RECORDED_PREFIX, SCRIPTED_PREFIX
+    from engine.settings import UserSettings, load_settings
+
+    named = [(one.model, "Custom server") for one in load_settings(UserSettings).values.servers]
+    for model in known_models(Keys(with_keyring=False)):
+        is_name = not (model.is_placeholder or model.name.startswith((SCRIPTED_PREFIX, RECORDED_PREFIX)))
+        if is_name and model.available:
+            named.append((model.name, model.title))
+    return [(name, title) for name, title in named if name.startswith(incomplete)]
+
+
+def complete_nodes(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """Complete the id of a node of the workflow that the command names as its FILE."""
+    from engine.cli.arguments import STANDARD_INPUT, open_source
+    from engine.nodes.node_names import node_names
+
+    # An option without a value yet ends the parsing; what precedes it is left over.
+    file = context.params.get("file") or next((word for word in context.args if not word.startswith("-")), None)
+    if not isinstance(file, str) or file == STANDARD_INPUT:
+        return []
+    try:
+        names = node_names(open_source(file).workflow)
+    except EngineError:
+        return []
+    return [(node, name) for node, name in names.items() if node.startswith(incomplete)]
+
+
 SourceName = Annotated[
     str, typer.Argument(metavar="FILE", help="Workflow file, name of a bundled template, or - for standard input.")
 ]
@@ -48,7 +79,13 @@ IterationsCap = Annotated[
 ]
 ModelName = Annotated[
     str | None,
-    typer.Option("--model", "-m", metavar="NAME", help="Model for all nodes, such as openai/gpt-4o-mini."),
+    typer.Option(
+        "--model",
+        "-m",
+        metavar="NAME",
+        help="Model for all nodes, such as openai/gpt-4o-mini.",
+        autocompletion=complete_models,
+    ),
 ]
 BudgetTokens = Annotated[int | None, typer.Option(min=0, metavar="N", help="Token limit of the run, input and output.")]
 Allow = Annotated[
@@ -57,14 +94,31 @@ Allow = Annotated[
 EventLines = Annotated[bool, typer.Option("--events", help="Write events as JSON, one object per line.")]
 ResultJson = Annotated[bool, typer.Option("--json", help="Write the result as one JSON object.")]
 UntilNode = Annotated[
-    str | None, typer.Option("--until", metavar="NODE", help="Run only up to this node: it and what it needs.")
+    str | None,
+    typer.Option(
+        "--until",
+        metavar="NODE",
+        help="Run only up to this node, given by its id or title: it and what it needs.",
+        autocompletion=complete_nodes,
+    ),
 ]
 OnlyNode = Annotated[
-    str | None, typer.Option("--only", metavar="NODE", help="Run only this node, with the values of the last run.")
+    str | None,
+    typer.Option(
+        "--only",
+        metavar="NODE",
+        help="Run only this node, with the values of the last run.",
+        autocompletion=complete_nodes,
+    ),
 ]
 FromNode = Annotated[
     str | None,
-    typer.Option("--from", metavar="NODE", help="Run this node and all after it, with the values of the last run."),
+    typer.Option(
+        "--from",
+        metavar="NODE",
+        help="Run this node and all after it, with the values of the last run.",
+        autocompletion=complete_nodes,
+    ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 StorePath = Annotated[
@@ -153,16 +207,17 @@ def with_run_flags(*omitted: str) -> Callable[[Callable[..., int]], Callable[...
     return decorate
 
 
-def chosen_part(until: str | None, only: str | None, from_node: str | None) -> Part | None:
+def chosen_part(workflow: Workflow, until: str | None, only: str | None, from_node: str | None) -> Part | None:
     """Return the part of a workflow that options choose; None for all of it.
 
     Raises:
-        EngineError: Several are given.
+        EngineError: Several are given, or there is no such node.
     """
+    from engine.nodes.node_names import find_node
     from engine.plan.partial_run import Extent, Part
 
     given = ((Extent.UNTIL, until), (Extent.ONLY, only), (Extent.FROM, from_node))
-    parts = [Part(extent, node) for extent, node in given if node is not None]
+    parts = [Part(extent, find_node(workflow, node)) for extent, node in given if node is not None]
     if len(parts) > 1:
         raise EngineError("Several parts of the workflow are chosen.", "Use only one of --until, --only and --from.")
     return parts[0] if parts else None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from engine.cli.common_options import can_ask, user_settings
+from engine.cli.common_options import can_ask, complete_models, user_settings
 from engine.cli.exit_codes import ExitCode
 from engine.cli.output import err, out, write_json
 from engine.cli.remedies import command_of
@@ -47,6 +47,8 @@ def _complete_keys(incomplete: str) -> list[tuple[str, str]]:
 def _complete_values(context: typer.Context, incomplete: str) -> list[str]:
     from engine.settings import UserSettings
 
+    if context.params.get("key") == "default_model":
+        return [name for name, _ in complete_models(incomplete)]
     schema = UserSettings.model_json_schema()["properties"].get(context.params.get("key"), {})
     values = ["true", "false"] if schema.get("type") == "boolean" else schema.get("enum", [])
     return [value for value in values if value.startswith(incomplete)]

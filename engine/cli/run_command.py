@@ -27,6 +27,7 @@ from engine.cli.common_options import (
     with_run_flags,
 )
 from engine.cli.output import count_problems, err, write_problems
+from engine.errors import EngineError
 from engine.text_sanitizing import shown
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def run_command(
 
             source = open_source(file)
             options = replace(flags.options(source.workflow), source=source.stored_path)
-            part = chosen_part(until, only, from_node)
+            part = chosen_part(source.workflow, until, only, from_node)
             if part is None:
                 check_document(source.workflow, file, options)
             inputs = parse_inputs(source.workflow, given or (), may_miss=part is not None)
@@ -104,10 +105,13 @@ def _begin_part(
     store: Store | None, workflow: Workflow, part: Part, inputs: Mapping[str, Value], options: RunOptions
 ) -> Callable[[RunOptions], Run]:
     """Plan a run of a part with the last run of the file, and say what is used again. Return what starts it."""
-    from engine.store.partial_runs import last_run, plan_partial_run, start_partial_run
+    from engine.store.partial_runs import MissingValuesError, last_run, plan_partial_run, start_partial_run
 
     last = last_run(store, options.source) if store is not None else None
-    planned = plan_partial_run(store, workflow, part, inputs, options, last=last)
+    try:
+        planned = plan_partial_run(store, workflow, part, inputs, options, last=last)
+    except MissingValuesError as error:
+        raise EngineError(f"{error.message} Missing: {', '.join(error.nodes)}.", error.remedy, fix=error.fix) from error
     needed = [node.id for node in planned.plan.graph.nodes if node.id in planned.reused and node.exit_of is None]
     if needed and last is not None:
         err().line(f"Stored outputs of run {last.run_id} are used for: {', '.join(needed)}.")

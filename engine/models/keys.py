@@ -48,13 +48,18 @@ def host_variable(host: str) -> str:
 
 
 class Keys:
-    """The user's keys. Safe to use from several threads; its `repr` never shows a key."""
+    """The user's keys. Safe to use from several threads; its `repr` never shows a key.
 
-    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+    Args:
+        environment: The environment variables; None for those of the process.
+        with_keyring: Whether to look for keys in the system's keyring, which may ask the user to unlock it.
+    """
+
+    def __init__(self, environment: Mapping[str, str] | None = None, *, with_keyring: bool = True) -> None:
         self._environment = os.environ if environment is None else environment
         self._session: dict[str, str] = {}
         self._from_keyring: dict[str, str] = {}
-        self._keyring_failed = False
+        self._keyring_failed = not with_keyring
         self._handed_out: frozenset[str] = frozenset()
         self._lock = threading.RLock()
 

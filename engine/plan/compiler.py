@@ -254,7 +254,7 @@ class _GraphCompiler:
         return NodePlan(
             position=self.position[resolved.id],
             id=resolved.id,
-            title=resolved.title,
+            title=self.structure.resolution.name(resolved.id),
             spec=spec,
             config=config,
             prepared=spec.prepare(config),

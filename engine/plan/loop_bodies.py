@@ -11,7 +11,7 @@ writes a file in every iteration.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -29,6 +29,9 @@ from engine.plan.graph_algorithms import (
 )
 from engine.plan.resolve import Link, Resolution
 from engine.text_sanitizing import shown
+
+Name = Callable[[str], str]
+"""Returns what people call a node."""
 
 MAX_DEPTH = 64
 """How deep loops may nest; each level needs some of Python's stack."""
@@ -83,31 +86,31 @@ def find_body(
     return Body(kind, loop, exit_id, frozenset(core | side), frozenset(side))
 
 
-def body_problems(bodies: dict[str, Body], found: list[Link]) -> Iterator[Problem]:
+def body_problems(bodies: dict[str, Body], found: list[Link], name: Name) -> Iterator[Problem]:
     """Report empty bodies, edges that enter or leave a body illegally, overlaps, and loops nested too deep."""
     innermost = parents(bodies)
     for body in bodies.values():
         if not body.nodes or not (body.nodes - body.side_branches):
             yield Problem(
                 "empty-body",
-                f'Nothing is between the {body.kind.start} "{body.loop}" and its {body.kind.end} "{body.exit}".',
+                f'Nothing is between the {body.kind.start} "{name(body.loop)}" and its end "{name(body.exit)}".',
                 f'Lead the {body.kind.start}\'s port "{body.kind.body_ports[0]}" through at least one node to its end.',
                 node=body.loop,
             )
     for link in found:
-        yield from _edge_problems(link, bodies, innermost)
-    yield from _overlaps(bodies)
+        yield from _edge_problems(link, bodies, innermost, name)
+    yield from _overlaps(bodies, name)
     for loop, body in bodies.items():
         if _depth(loop, innermost) > MAX_DEPTH:
             yield Problem(
                 "nested-too-deep",
-                f'The {body.kind.start} "{loop}" is nested more than {MAX_DEPTH} loops deep.',
+                f'The {body.kind.start} "{name(loop)}" is nested more than {MAX_DEPTH} loops deep.',
                 "Flatten the workflow.",
                 node=loop,
             )
 
 
-def waiting_problem(bodies: dict[str, Body], found: list[Link], graph: Graph) -> Problem | None:
+def waiting_problem(bodies: dict[str, Body], found: list[Link], graph: Graph, name: Name) -> Problem | None:
     """Report a loop that waits for itself, if there is one.
 
     A loop waits for the values that enter its body from outside. This makes a cycle that the edges alone do not show if
@@ -117,6 +120,7 @@ def waiting_problem(bodies: dict[str, Body], found: list[Link], graph: Graph) ->
         bodies: All bodies.
         found: The edges.
         graph: All nodes, with each loop connected to its exit; without a cycle.
+        name: Returns what people call a node.
     """
     owners = ((link, bodies.get(link.source)) for link in found)
     if not any(owner is not None and link.source_port not in owner.kind.body_ports for link, owner in owners):
@@ -140,7 +144,8 @@ def waiting_problem(bodies: dict[str, Body], found: list[Link], graph: Graph) ->
     kind = bodies[loop].kind
     return Problem(
         "loop-waits-for-itself",
-        f'The {kind.start} "{loop}" waits for itself: its body uses "{source}", which depends on its result.',
+        f'The {kind.start} "{name(loop)}" waits for itself: its body uses "{name(source)}", '
+        "which depends on its result.",
         "Remove this edge, or use a value that does not depend on that result.",
         node=loop,
         edge=str(waits[source, loop].edge),
@@ -164,7 +169,7 @@ def _depth(loop: str, innermost: dict[str, str]) -> int:
     return depth
 
 
-def _edge_problems(link: Link, bodies: dict[str, Body], innermost: dict[str, str]) -> Iterator[Problem]:
+def _edge_problems(link: Link, bodies: dict[str, Body], innermost: dict[str, str], name: Name) -> Iterator[Problem]:
     own = bodies.get(link.source)
     is_inside = own is not None and (link.target in own.nodes or link.target == own.exit)
     if own is not None and is_inside and link.source_port not in own.kind.body_ports:
@@ -172,34 +177,34 @@ def _edge_problems(link: Link, bodies: dict[str, Body], innermost: dict[str, str
         names = "{{loop.history}}" if start == "loop" else "{{item}}"
         yield Problem(
             "loop-result-in-body",
-            f'The port "{link.source_port}" of the {start} "{own.loop}" has a value only after the {start}.',
+            f'The port "{link.source_port}" of the {start} "{name(own.loop)}" has a value only after the {start}.',
             f'Start from its port "{port}" instead, or use {names} in a text.',
             edge=str(link.edge),
             node=own.loop,
             port=link.source_port,
         )
     if own is not None and not is_inside and link.source_port in own.kind.body_ports:
-        yield from _escape(link, own)
+        yield from _escape(link, own, name)
         return
     around = bodies.get(innermost.get(link.source, ""))
     if around is not None and link.target not in around.nodes and link.target != around.exit:
-        yield from _escape(link, around)
+        yield from _escape(link, around, name)
 
 
-def _escape(link: Link, body: Body) -> Iterator[Problem]:
+def _escape(link: Link, body: Body, name: Name) -> Iterator[Problem]:
     """Report an edge that leaves a body."""
     start, end = body.kind.start, body.kind.end
     yield Problem(
         "edge-out-of-body",
-        f'The edge {link.edge} leaves the {start} "{body.loop}" other than through its {end}.',
-        f'Route it through the {end} "{body.exit}", or use the {start}\'s port "iterations".',
+        f'The edge from "{name(link.source)}" leaves the {start} "{name(body.loop)}" other than through its {end}.',
+        f'Route it through the {end} "{name(body.exit)}", or use the {start}\'s port "iterations".',
         edge=str(link.edge),
         node=link.source,
         port=link.source_port,
     )
 
 
-def _overlaps(bodies: dict[str, Body]) -> Iterator[Problem]:
+def _overlaps(bodies: dict[str, Body], name: Name) -> Iterator[Problem]:
     whole = {body.loop: body.nodes | {body.loop, body.exit} for body in bodies.values()}
     loops = list(bodies)
     for index, first in enumerate(loops):
@@ -210,17 +215,17 @@ def _overlaps(bodies: dict[str, Body]) -> Iterator[Problem]:
                 continue
             yield Problem(
                 "overlapping-loops",
-                f"{_both(bodies[first], bodies[second])} overlap, and neither is completely inside the other.",
+                f"{_both(bodies[first], bodies[second], name)} overlap, and neither is completely inside the other.",
                 f"Move one {bodies[first].kind.start} and its {bodies[first].kind.end} inside the other, "
                 "or put one after the other.",
                 node=first,
             )
 
 
-def _both(first: Body, second: Body) -> str:
+def _both(first: Body, second: Body, name: Name) -> str:
     if first.kind is second.kind:
-        return f'The {first.kind.start}s "{first.loop}" and "{second.loop}"'
-    return f'The {first.kind.start} "{first.loop}" and the {second.kind.start} "{second.loop}"'
+        return f'The {first.kind.start}s "{name(first.loop)}" and "{name(second.loop)}"'
+    return f'The {first.kind.start} "{name(first.loop)}" and the {second.kind.start} "{name(second.loop)}"'
 
 
 @dataclass(frozen=True)
@@ -256,7 +261,8 @@ def pair(
         open_ends = [end for end in ends if end not in ended_by and not named[end]]
         if len(open_starts) == len(open_ends) == 1:
             ended_by[open_ends[0]] = open_starts[0]
-        problems += [*_end_problems(kind, ends, named, ended_by), *_start_problems(kind, starts, ended_by)]
+        problems += _end_problems(kind, ends, named, ended_by, resolution.name)
+        problems += _start_problems(kind, starts, ended_by, resolution.name)
         ends_of: dict[str, list[str]] = {}
         for end, start in ended_by.items():
             ends_of.setdefault(start, []).append(end)
@@ -294,14 +300,16 @@ def _pair_like_brackets(
         open_at[node] = now_open[: now_open.index(ended)] if ended in now_open else now_open
 
 
-def _end_problems(kind: Pair, ends: list[str], named: dict[str, str], ended_by: dict[str, str]) -> Iterator[Problem]:
+def _end_problems(
+    kind: Pair, ends: list[str], named: dict[str, str], ended_by: dict[str, str], name: Name
+) -> Iterator[Problem]:
     for end in ends:
         if end in ended_by:
             continue
         if named[end]:
             yield Problem(
                 "unknown-loop",
-                f'The {kind.end} "{end}" names {_a(kind.start)} "{shown(named[end], 60)}" that does not exist.',
+                f'The {kind.end} "{name(end)}" names {_a(kind.start)} "{shown(named[end], 60)}" that does not exist.',
                 f"Choose the {kind.start} that it ends.",
                 node=end,
                 field=kind.field,
@@ -309,26 +317,26 @@ def _end_problems(kind: Pair, ends: list[str], named: dict[str, str], ended_by: 
         else:
             yield Problem(
                 "exit-without-loop",
-                f'The {kind.end} "{end}" ends no {kind.start}.',
+                f'The {kind.end} "{name(end)}" ends no {kind.start}.',
                 f"Add {_a(kind.start)} before it, or remove the {kind.end}.",
                 node=end,
             )
 
 
-def _start_problems(kind: Pair, starts: list[str], ended_by: dict[str, str]) -> Iterator[Problem]:
+def _start_problems(kind: Pair, starts: list[str], ended_by: dict[str, str], name: Name) -> Iterator[Problem]:
     for start in starts:
         there = [end for end, ended in ended_by.items() if ended == start]
         if not there:
             yield Problem(
                 "missing-exit",
-                f'The {kind.start} "{start}" has no {kind.end}.',
+                f'The {kind.start} "{name(start)}" has no {kind.end}.',
                 f"Add {_a(kind.end)} and connect the end of the {kind.start}'s body to it.",
                 node=start,
             )
         elif len(there) > 1:
             yield Problem(
                 "two-exits",
-                f'The {kind.start} "{start}" has {len(there)} {kind.end}s: {", ".join(there)}.',
+                f'The {kind.start} "{name(start)}" has {len(there)} {kind.end}s: {", ".join(map(name, there))}.',
                 "Keep one, and connect everything to it.",
                 node=start,
             )

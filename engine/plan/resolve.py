@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -14,6 +14,7 @@ from engine.document.model import NODE_ID_PATTERN, Edge, Node, Workflow
 from engine.document.problems import Problem, Severity, config_errors, has_errors, kind_of
 from engine.errors import did_you_mean
 from engine.nodes.json_values import can_ever_fit, fits
+from engine.nodes.node_names import node_names
 from engine.nodes.node_registry import Registry
 from engine.nodes.spec import AnySpec, NodeConfig, Port, is_body_port
 from engine.text_sanitizing import shown
@@ -50,23 +51,30 @@ class Resolved:
         self.inputs: dict[str, Port] = {port.name: port for port in spec.inputs(config)}
         self.outputs: dict[str, Port] = {port.name: port for port in spec.all_outputs(config)}
 
-    @property
-    def title(self) -> str:
-        """The name that people see."""
-        return self.node.title or self.node.id
-
 
 @dataclass(frozen=True)
 class Resolution:
     """The resolved nodes by id, and the problems of the others."""
 
+    workflow: Workflow
+    registry: Registry
     nodes: dict[str, Resolved] = field(default_factory=dict[str, Resolved])
     problems: list[Problem] = field(default_factory=list[Problem])
+
+    @cached_property
+    def names(self) -> Mapping[str, str]:
+        """What people call the nodes, by id."""
+        return node_names(self.workflow, self.registry)
+
+    def name(self, node_id: str) -> str:
+        """What people call a node."""
+        node = self.workflow.nodes_by_id.get(node_id)
+        return (node.title or self.names[node_id]) if node is not None else node_id
 
 
 def resolve(workflow: Workflow, registry: Registry) -> Resolution:
     """Find the type and settings of each node; of nodes that share an id, the first counts."""
-    resolution = Resolution()
+    resolution = Resolution(workflow, registry)
     seen: set[str] = set()
     for node in workflow.nodes:
         if node.id in seen or node.model_extra or _ID.fullmatch(node.id) is None:
@@ -91,7 +99,7 @@ def resolve(workflow: Workflow, registry: Registry) -> Resolution:
         takes_any_port = bool(faults) and not node.enabled and has_errors(faults)
         resolved = resolution.nodes[node.id] = Resolved(node, spec, config, takes_any_port=takes_any_port)
         if node.pinned:
-            resolution.problems.extend(_pin_problems(resolved))
+            resolution.problems.extend(_pin_problems(resolved, resolution.name(node.id)))
     return resolution
 
 
@@ -163,7 +171,7 @@ def _config_problems(node: Node, spec: AnySpec, config: NodeConfig) -> Iterator[
         )
 
 
-def _pin_problems(resolved: Resolved) -> Iterator[Problem]:
+def _pin_problems(resolved: Resolved, title: str) -> Iterator[Problem]:
     """Yield what prevents a run from using the pinned values of a node."""
     spec, pinned = resolved.spec, resolved.node.pinned
     found = partial(Problem, "bad-pin", node=resolved.id, field="pinned")
@@ -174,16 +182,14 @@ def _pin_problems(resolved: Resolved) -> Iterator[Problem]:
     for name, value in pinned.items():
         port = ports.get(name)
         if port is None:
-            message = f'"{resolved.title}" is pinned at "{shown(name, 60)}", which is not one of its output ports.'
+            message = f'"{title}" is pinned at "{shown(name, 60)}", which is not one of its output ports.'
             yield found(message, f"Edit the pinned value, or unpin the node. It has: {', '.join(ports)}.", port=name)
         elif not fits(value, port.type):
-            message = (
-                f'The value pinned at "{name}" of "{resolved.title}" is {kind_of(value)}, and not of type {port.type}.'
-            )
+            message = f'The value pinned at "{name}" of "{title}" is {kind_of(value)}, and not of type {port.type}.'
             yield found(message, "Edit the pinned value, or unpin the node.", port=name)
     branches = [name for name in pinned if name in ports and ports[name].branch]
     if len(branches) > 1:
-        message = f'"{resolved.title}" is pinned at several branches: {", ".join(branches)}.'
+        message = f'"{title}" is pinned at several branches: {", ".join(branches)}.'
         yield found(message, "Keep one of them.")
 
 
@@ -266,7 +272,7 @@ def _edge_problems(edge: Edge, workflow: Workflow, resolution: Resolution) -> It
         if port is None and resolved.takes_any_port:
             continue
         if port is None:
-            yield _unknown_port(name, resolved, kind, port_name, known)
+            yield _unknown_port(name, resolved, resolution.name(node_id), kind, port_name, known)
         else:
             ports.append(port)
     if len(ports) == 2 and not can_ever_fit(ports[0].type, ports[1].type):
@@ -280,11 +286,11 @@ def _edge_problems(edge: Edge, workflow: Workflow, resolution: Resolution) -> It
         )
 
 
-def _unknown_port(edge: str, resolved: Resolved, kind: str, port: str, known: dict[str, Port]) -> Problem:
+def _unknown_port(edge: str, resolved: Resolved, title: str, kind: str, port: str, known: dict[str, Port]) -> Problem:
     there = ", ".join(known) if known else "none"
     return Problem(
         "unknown-port",
-        f'The node "{resolved.id}" has no {kind} port "{shown(port, 60)}".',
+        f'The node "{title}" has no {kind} port "{shown(port, 60)}".',
         f"It has: {there}.",
         edge=edge,
         node=resolved.id,
@@ -307,7 +313,7 @@ def _overused_ports(found: list[Link], resolution: Resolution) -> Iterator[Probl
             continue
         yield Problem(
             "too-many-edges",
-            f'The input port "{port_name}" of "{target}" takes one edge, but {len(there)} lead there.',
+            f'The input port "{port_name}" of "{resolution.name(target)}" takes one edge, but {len(there)} lead there.',
             "Remove all but one, or join the values in a Transform first.",
             node=target,
             port=port_name,
@@ -331,7 +337,7 @@ def _unconnected_ports(found: list[Link], resolution: Resolution) -> Iterator[Pr
                 question = did_you_mean(port.name, (name for name in resolved.inputs if name != port.name))
                 yield Problem(
                     "unconnected-port",
-                    f'Nothing is connected to the input port "{port.name}" of "{resolved.title}".',
+                    f'Nothing is connected to the input port "{port.name}" of "{resolution.name(resolved.id)}".',
                     f"{question} Draw an edge to it{or_else}.".lstrip(),
                     node=resolved.id,
                     port=port.name,

@@ -5,7 +5,7 @@ Workflows of subflows are read from the copies in the document, never from files
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -84,10 +84,10 @@ def depth(workflow: dict[str, Any]) -> int:
     return deepest
 
 
-def problem_of_subflow(subflow: Resolved, problem: Problem) -> Problem:
-    """Report a problem of a subflow's workflow at the subflow."""
+def problem_of_subflow(subflow: Resolved, title: str, problem: Problem) -> Problem:
+    """Report a problem of a subflow's workflow at the subflow, which people call by that title."""
     place = f"{problem.place}: " if problem.place else ""
-    name = subflow.config.file or subflow.node.title or subflow.id
+    name = subflow.config.file or title
     message = f'In "{shown(name, 60)}": {place}{problem.message}'
     return Problem(problem.code, message, problem.remedy, problem.severity, node=subflow.id, field="file")
 
@@ -219,7 +219,7 @@ def _analyse_level(workflow: Workflow, registry: Registry) -> Structure:
     make = partial(Structure, workflow, registry, resolution, found, leaving, leading)
     graph = make_graph(workflow.nodes_by_id, ((link.source, link.target) for link in found))
     order = topological_order(graph)
-    cycle = _cycle(graph, order)
+    cycle = _cycle(graph, order, resolution.name)
     if cycle is not None:
         return make(problems=[*problems, cycle])
     pairing = pair(workflow, resolution, leading, order)
@@ -228,15 +228,15 @@ def _analyse_level(workflow: Workflow, registry: Registry) -> Structure:
         return make(order, problems=problems)
     graph.add_edges_from(pairing.exit_of.items())
     order = topological_order(graph)
-    cycle = _cycle(graph, order)
+    cycle = _cycle(graph, order, resolution.name)
     if cycle is not None:
         return make(problems=[*problems, cycle])
     bodies = {
         loop: find_body(loop, exit_id, workflow, graph, leaving.get(loop, []), pairing.exit_of)
         for loop, exit_id in pairing.exit_of.items()
     }
-    problems.extend(body_problems(bodies, found))
-    waiting = waiting_problem(bodies, found, graph)
+    problems.extend(body_problems(bodies, found, resolution.name))
+    waiting = waiting_problem(bodies, found, graph, resolution.name)
     problems.extend([waiting] if waiting is not None else [])
     structure = make(order, bodies, parents(bodies), problems=problems)
     for body in (body for body in bodies.values() if body.kind is LOOP):
@@ -245,11 +245,12 @@ def _analyse_level(workflow: Workflow, registry: Registry) -> Structure:
     return structure
 
 
-def _cycle(graph: Graph, order: list[str]) -> Problem | None:
+def _cycle(graph: Graph, order: list[str], name: Callable[[str], str]) -> Problem | None:
     nodes = find_cycle(graph, order)
     if nodes is None:
         return None
-    shown = nodes if len(nodes) <= 8 else [*nodes[:4], "…", *nodes[-3:]]
+    names = [name(node) for node in nodes]
+    shown = names if len(names) <= 8 else [*names[:4], "…", *names[-3:]]
     return Problem(
         "cycle",
         f"The edges form a cycle: {' -> '.join(shown)}.",
@@ -288,7 +289,7 @@ def _routers_to_exit(structure: Structure, body: Body) -> list[str]:
 
 def _control_problems(structure: Structure, body: Body) -> Iterator[Problem]:
     """Find the router that controls a loop; a loop that asks for one and has none, or several, is a problem."""
-    resolved = structure.resolution.nodes.get(body.loop)
+    resolved, name = structure.resolution.nodes.get(body.loop), structure.resolution.name
     if resolved is None or not isinstance(resolved.config, LoopConfig):
         return
     config = resolved.config
@@ -300,18 +301,25 @@ def _control_problems(structure: Structure, body: Body) -> Iterator[Problem]:
         structure.evaluators[body.loop] = chosen
     if Need.EVALUATOR not in config.needs or chosen is not None:
         return
+
+    def listed(router: str) -> str:
+        """Name a router with its id, which the setting has in a file."""
+        return router if router == name(router) else f"{name(router)} ({router})"
+
     if config.evaluator:
         yield Problem(
             "bad-evaluator",
-            f'"{config.evaluator}" is not a router of the loop "{body.loop}" whose branch "{DONE}" leads to its exit.',
-            f"Choose one of: {', '.join(routers)}." if routers else "Add such a router.",
+            f'"{listed(config.evaluator)}" is not a router of the loop "{name(body.loop)}" '
+            f'whose branch "{DONE}" leads to its exit.',
+            f"Choose one of: {', '.join(map(listed, routers))}." if routers else "Add such a router.",
             node=body.loop,
             field="evaluator",
         )
     elif not routers:
         yield Problem(
             "no-evaluator",
-            f'The loop "{body.loop}" waits for an evaluator, but no router in it leads from "{DONE}" to its exit.',
+            f'The loop "{name(body.loop)}" waits for an evaluator, '
+            f'but no router in it leads from "{DONE}" to its exit.',
             f'Add a router to the loop and connect its branch "{DONE}" to the exit.',
             node=body.loop,
             field=_evaluator_field(config),
@@ -319,7 +327,7 @@ def _control_problems(structure: Structure, body: Body) -> Iterator[Problem]:
     else:
         yield Problem(
             "several-evaluators",
-            f'Several routers could control the loop "{body.loop}": {", ".join(routers)}.',
+            f'Several routers could control the loop "{name(body.loop)}": {", ".join(map(listed, routers))}.',
             "Choose one of them as its evaluator.",
             node=body.loop,
             field="evaluator",
@@ -333,6 +341,7 @@ def _evaluator_field(config: LoopConfig) -> str:
 
 def _feedback_problems(structure: Structure, body: Body) -> Iterator[Problem]:
     """Find the ends of branches that lead nowhere; two on the same branch are a problem, since both would be live."""
+    name = structure.resolution.name
     is_wired = any(link.target_port == "feedback" for link in structure.links_to.get(body.exit, ()))
     own = structure.members.get(body.loop, [])
     ends = [node for node in own if node in body.side_branches and node not in structure.links_from]
@@ -349,9 +358,9 @@ def _feedback_problems(structure: Structure, body: Body) -> Iterator[Problem]:
         if together and not is_wired:
             yield Problem(
                 "two-feedback-ends",
-                f'The branch "{branch}" of "{node}" ends in several nodes that lead nowhere: '
-                f"{', '.join(together)}; the next iteration can start from one.",
-                f'Connect the right one to the port "feedback" of the exit "{body.exit}".',
+                f'The branch "{branch}" of "{name(node)}" ends in several nodes that lead nowhere: '
+                f"{', '.join(map(name, together))}; the next iteration can start from one.",
+                f'Connect the right one to the port "feedback" of the exit "{name(body.exit)}".',
                 node=node,
                 port=branch,
             )

@@ -196,7 +196,7 @@ class _Checker:
         elif name == "parent":
             outer = self._structure.around(loop, LOOP)
             if outer is None:
-                return _Fault(f'the loop "{loop}" is not in another loop.')
+                return _Fault(f'the loop "{self._structure.resolution.name(loop)}" is not in another loop.')
             fault = self._loop_fault(deeper, outer, f"{prefix}parent.")
         return fault
 
@@ -223,7 +223,9 @@ class _Checker:
         if loop not in self._structure.bodies:
             return None  # the loop has a problem of its own
         name = f"`{members[0]}` is not one of its nodes; " if members else ""
-        sentence = f'{name}the loop "{loop}" has {", ".join(there) if there else "no nodes"}.'
+        sentence = (
+            f'{name}the loop "{self._structure.resolution.name(loop)}" has {", ".join(there) if there else "no nodes"}.'
+        )
         return _Fault(sentence, members[0] if members else "", there, prefix)
 
     def _output_fault(self, node: str, members: tuple[str, ...], prefix: str) -> _Fault | None:
@@ -352,7 +354,7 @@ def _exit_loop_problems(structure: Structure) -> Iterator[Problem]:
         if field and structure.order and structure.around(resolved.id, LOOP) is None:
             yield Problem(
                 "exit-loop-outside",
-                f'"{resolved.id}" may end the loop around it, but is not in a loop.',
+                f'"{structure.resolution.name(resolved.id)}" may end the loop around it, but is not in a loop.',
                 "Put it between a Loop and its Exit, or take the tool exit_loop from it.",
                 node=resolved.id,
                 field=field,
@@ -369,6 +371,7 @@ def _exit_loop_field(config: object) -> str:
 def _parameter_problems(structure: Structure) -> Iterator[Problem]:
     for kind, config in (("input", InputConfig), ("output", OutputConfig)):
         names: dict[str, str] = {}
+        title = structure.resolution.name
         for resolved in structure.resolution.nodes.values():
             if resolved.type != kind or not isinstance(resolved.config, config) or resolved.id in structure.disabled:
                 continue
@@ -376,7 +379,7 @@ def _parameter_problems(structure: Structure) -> Iterator[Problem]:
             if name in names:
                 yield Problem(
                     f"duplicate-{kind}",
-                    f'Two {kind}s are called "{shown(name, 60)}": "{names[name]}" and "{resolved.id}".',
+                    f'Two {kind}s are called "{shown(name, 60)}": "{title(names[name])}" and "{title(resolved.id)}".',
                     "Rename one.",
                     node=resolved.id,
                     field="name",
@@ -403,7 +406,11 @@ def _judge_problems(structure: Structure) -> Iterator[Problem]:
             continue
         nodes = (known[node] for node in structure.order if node in body.nodes and node in known)
         writers = (node for node in nodes if node.spec.category is Category.AI)
-        same = (node.id for node in writers if _is_model(judge.choice, node.spec.model(node.config), default_model))
+        same = (
+            structure.resolution.name(node.id)
+            for node in writers
+            if _is_model(judge.choice, node.spec.model(node.config), default_model)
+        )
         if writer := next(same, None):
             yield Problem(
                 "judge-is-writer",
@@ -428,7 +435,8 @@ def _pin_problems(structure: Structure) -> Iterator[Problem]:
             if port.name in used - node.pinned.keys() and not port.branch and not is_body_port(node.type, port.name):
                 yield Problem(
                     "unpinned-port",
-                    f'"{resolved.title}" is pinned, but not at the connected port "{port.name}", which has no value.',
+                    f'"{structure.resolution.name(node.id)}" is pinned, '
+                    f'but not at the connected port "{port.name}", which has no value.',
                     "Edit the pinned value, or unpin the node. Otherwise, what needs this value is skipped.",
                     Severity.WARNING,
                     node=node.id,
@@ -448,4 +456,4 @@ def _subflow_problems(structure: Structure, cap: int) -> Iterator[Problem]:
         subflow = structure.resolution.nodes[node_id]
         for problem in validate_structure(inner, max_iterations_cap=cap):
             if problem.code != "no-output":
-                yield problem_of_subflow(subflow, problem)
+                yield problem_of_subflow(subflow, structure.resolution.name(node_id), problem)

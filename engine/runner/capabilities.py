@@ -61,10 +61,10 @@ def refuse_code(graph: GraphPlan) -> None:
 
 
 def tools_in(graph: GraphPlan) -> Iterator[tuple[str, str]]:
-    """Yield the id of each node that runs and may call a tool, at any depth, with the tool's name."""
+    """Yield the title of each node that runs and may call a tool, at any depth, with the tool's name."""
     for node in graph.nodes:
         if node.does_work:
-            yield from ((node.id, name) for name in tools_of(node.config))
+            yield from ((node.title, name) for name in tools_of(node.config))
         if node.body is not None and node.pinned is None:
             yield from tools_in(node.body)
 

@@ -205,7 +205,7 @@ def _missing_values(structure: Structure, part: Part, missing: Sequence[str], pa
     nodes = structure.workflow.nodes_by_id
 
     def name(node: str) -> str:
-        return f"“{nodes[node].title or node}”"
+        return f"“{structure.resolution.name(node)}”"
 
     ran, broken = (past.finished, past.failed) if past is not None else ({}, set[str]())
     changed = [name(node) for node in missing if node in ran]

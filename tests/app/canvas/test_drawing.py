@@ -8,6 +8,7 @@ from pytestqt.qtbot import QtBot
 
 from app.canvas.canvas_style import fonts
 from app.canvas.node_card import CardViewModel, card_geometry, card_view_model
+from app.canvas.operation_builders import title_of
 from app.theme.style import elide_two_lines
 from engine.document.model import Edge, Workflow
 from engine.document.operations import SetConfig, SetLayout, SetTitle
@@ -31,6 +32,12 @@ def test_card_shows_title_summary_and_ports(hand: Hand) -> None:
 def test_card_without_title_shows_the_title_of_its_type(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(workflow([node("a", "llm")], []))
     assert hand.item("a").content.title == "LLM"
+
+
+def test_cards_without_a_title_are_numbered_like_in_messages(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(workflow([node("a", "llm"), node("b", "llm"), node("c", "llm", "LLM 2")], []))
+    titles = [hand.item(item).content.title for item in "abc"]
+    assert titles == ["LLM", "LLM 3", "LLM 2"] == [title_of(hand.session.workflow, item) for item in "abc"]
 
 
 def test_unknown_types_and_invalid_configs_show_the_ports_that_edges_name(make_canvas: MakeCanvas) -> None:

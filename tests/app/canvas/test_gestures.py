@@ -6,6 +6,7 @@ from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app.canvas.operation_builders import title_of
 from engine.document.model import Workflow
 from tests.app.canvas.conftest import Hand, MakeCanvas, settle
 from tests.app.canvas.documents import node, pieces, workflow
@@ -413,7 +414,7 @@ def test_a_connected_node_dropped_in_the_region_leaves_its_place_and_joins_the_b
     hand = make_canvas(planned())
     before = hand.edges()
     hand.drag(hand.title("plan"), hand.item("draft").card_rect.bottomLeft() + QPointF(140, 20))
-    assert hand.session.undo_title == "Put plan into the loop"
+    assert hand.session.undo_title == "Put LLM into the loop"
     edges = {"task.value -> loop.input", "draft.output -> plan.input", "plan.output -> exit.input"}
     assert edges <= set(hand.edges())
     settle(hand, qtbot)
@@ -428,7 +429,7 @@ def test_a_constant_of_the_body_and_an_output_stay_outside(make_canvas: MakeCanv
     before = hand.edges()
     hand.drag(hand.title(name), hand.item("draft").card_rect.bottomLeft() + QPointF(140, 20))
     assert hand.edges() == before
-    assert hand.session.undo_title == f"Move {name}"
+    assert hand.session.undo_title == f"Move {title_of(hand.session.workflow, name)}"
 
 
 def test_selected_nodes_are_wrapped_with_one_command(hand: Hand, qtbot: QtBot) -> None:

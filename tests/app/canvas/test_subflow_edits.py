@@ -13,13 +13,14 @@ from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from app.canvas.loop_edits import Document
+from app.canvas.operation_builders import title_of
 from app.canvas.subflow_edits import extract_subflow, inline_subflow
 from app.node_layout import Box, auto_layout, stored_position
 from engine import validate
 from engine.bundled import templates_folder
 from engine.document.files import load
 from engine.document.model import Workflow
-from engine.document.operations import OperationError
+from engine.document.operations import OperationError, SetConfig
 from engine.document.problems import has_errors
 from engine.nodes.node_registry import builtin_registry
 from engine.plan.structure import analyse
@@ -143,8 +144,19 @@ def test_nodes_that_need_their_loop_are_refused():
             "exit.output -> text.value",
         ],
     )
-    with pytest.raises(OperationError, match="loop"):
+    with pytest.raises(OperationError) as refused:
         extract_subflow(opened(document), ["draft"])
+    assert f"“{title_of(document, 'draft')}”" in refused.value.message
+    assert "draft" not in str(refused.value)
+
+
+def test_a_subflow_whose_value_is_used_by_its_name_is_not_unwrapped():
+    document = extracted(refine(), "draft")
+    document = SetConfig("loop", ("score",), "size(string(nodes.subflow))").apply(document)[0]
+    with pytest.raises(OperationError) as refused:
+        inline_subflow(opened(document), "subflow")
+    assert f"“{title_of(document, 'loop')}”" in refused.value.message
+    assert "`" not in str(refused.value)
 
 
 def test_the_node_that_uses_a_value_by_its_name_is_to_be_selected_too():
@@ -368,7 +380,7 @@ def test_unwrapping_that_makes_a_new_error_is_refused():
         [node("text", "input"), node("part", "subflow", workflow=inner), node("out", "output"), node("kept", "output")],
         ["part.made -> out.value", "text.value -> kept.value"],
     )
-    with pytest.raises(OperationError, match=r"“part” cannot be unwrapped.*\"text\""):
+    with pytest.raises(OperationError, match=r"cannot be unwrapped.*\"text\""):
         inline_subflow(opened(document), "part")
 
 

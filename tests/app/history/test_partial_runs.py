@@ -85,7 +85,7 @@ def test_run_up_to_here_runs_what_the_node_needs(workbench: Workbench, tmp_path:
     assert states(document) == {"text": DONE, "plan": DONE}
     assert card(document, "draft").state is None
     assert document.session.shown.view_model.outputs == {"output": "words"}  # in the summary, and to compare
-    assert workbench.status_bar.state.full_text.startswith("Done · up to plan")
+    assert workbench.status_bar.state.full_text.startswith("Done · up to LLM")
     run(workbench, document, Qt.Key.Key_F7, "draft", qtbot)
     assert states(document) == {"text": CACHED, "plan": CACHED, "draft": DONE}
 
@@ -125,7 +125,7 @@ def test_missing_values_are_reported_with_the_button_that_gets_them(
     workbench: Workbench, tmp_path: Path, qtbot: QtBot
 ) -> None:
     document = lacking_values(workbench, tmp_path, qtbot)
-    assert "“plan” has not run" in text(document)
+    assert "“LLM” has not run" in text(document)
     assert "--" not in text(document)
     with qtbot.waitSignal(document.session.shown.started):
         press(document.bars, "Run up to here instead")

@@ -66,8 +66,8 @@ def test_workflow_differences_are_described() -> None:
         "“Prompt” of “Draft” was changed.",
     ]
     less, _ = RemoveNode("text").apply(ran)
-    assert workflow_differences(ran, less) == ["“text” was removed."]
-    assert workflow_differences(less, ran) == ["“text” was added."]
+    assert workflow_differences(ran, less) == ["“Output” was removed."]
+    assert workflow_differences(less, ran) == ["“Output” was added."]
     named, _ = SetName("Other").apply(ran)
     assert workflow_differences(ran, named) == []
 

@@ -75,7 +75,7 @@ def test_place_label_in_an_iterator_names_the_item() -> None:
         NodeSkipped("run", 0, 0.0, "each[0].mark", "transform", "Not needed."),
     ]
     texts = [line.text for event in events for line in writer.lines(event)]
-    assert texts[0].startswith("each: item 1 of 2 · ")
+    assert texts[0].startswith("Iterator: item 1 of 2 · ")
     assert texts[1] == "mark (item 1): skipped: Not needed."
 
 
@@ -131,13 +131,13 @@ def test_every_relevant_event_has_a_log_line() -> None:
         (
             "info",
             "loop",
-            "loop: iteration 1 of 3 · continue · score 3.5 · similarity 81% · $0.002 · 1.2 s · the words",
+            "Loop: iteration 1 of 3 · continue · score 3.5 · similarity 81% · $0.002 · 1.2 s · the words",
         ),
-        ("warning", "loop", "loop: odd"),
-        ("info", "loop", f"loop: {WHY}"),
-        ("warning", "loop", "loop: nearly"),
+        ("warning", "loop", "Loop: odd"),
+        ("info", "loop", f"Loop: {WHY}"),
+        ("warning", "loop", "Loop: nearly"),
         ("warning", "", "most of the budget is used: $0.80 of $1.00"),
-        ("warning", "loop", "loop: most of the budget is used: 80 of 100 tokens"),
+        ("warning", "loop", "Loop: most of the budget is used: 80 of 100 tokens"),
         ("info", "", "Paused."),
         ("info", "", "Resumed."),
         ("warning", "", "Stopped after 2.0 s, $0."),

@@ -172,7 +172,7 @@ def test_several_questions_can_be_answered_in_any_order(workbench: Workbench, as
     document = asking(two_questions())
     questions = document.questions
     qtbot.waitUntil(lambda: questions.count == 2)
-    assert workbench.status_bar.question.text() == "Waiting for you: first and 1 more"
+    assert workbench.status_bar.question.text() == "Waiting for you: ask and 1 more"
     assert questions.place.text() == "1 of 2"
     go_there(workbench)
     QTest.keyClicks(card(document).comment, "begun")

@@ -92,7 +92,7 @@ def test_exit_without_a_loop_is_removed() -> None:
 def test_exit_without_a_loop_name_gets_the_open_loop() -> None:
     title, after = fixed(with_config(looped().build(), "exit", loop="gone"), "unknown-loop")
 
-    assert title == "End “loop”"
+    assert title == "End “Loop”"
     assert after.node("exit").config == {"loop": "loop"}
 
 
@@ -197,10 +197,10 @@ def judged() -> Builder:
 
 
 def test_each_possible_evaluator_is_offered() -> None:
-    assert fixed(judged().build(), "several-evaluators", 0)[0] == "Use “first”"
+    assert fixed(judged().build(), "several-evaluators", 0)[0] == "Use “Router”"
     title, after = fixed(judged().build(), "several-evaluators", 1)
 
-    assert title == "Use “second”"
+    assert title == "Use “Router 2”"
     assert after.node("loop").config["evaluator"] == "second"
     assert "several-evaluators" not in codes(after)
 
@@ -216,7 +216,7 @@ def test_each_feedback_end_is_offered() -> None:
 
     title, after = fixed(flow.build(), "two-feedback-ends", 1)
 
-    assert title == "Feed back “longer”"
+    assert title == "Feed back “Transform 3”"
     assert "two-feedback-ends" not in codes(after)
 
 

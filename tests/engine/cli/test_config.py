@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from engine.cli.main import main
+from engine.models import keys
 from engine.store import open_store
 from tests.engine.cli.kit import Program, document, environment, process, refine, write
 from tests.engine.wire.server import WireServer
@@ -269,11 +270,18 @@ def test_validate_uses_the_cap_of_the_settings(program: Program, path: Path, tmp
         ("config set theme d", ["dark"]),
         ("config set notify_when_done t", ["true"]),
         ("config unset keep_r", ["keep_runs"]),
+        ("config set default_model embedded", ["embedded:smollm2-135m"]),
+        ("run x --model embedded", ["embedded:smollm2-135m"]),
+        ("batch x --model openai/gpt-4o-mini-2024-0", ["openai/gpt-4o-mini-2024-07-18"]),
+        ("run self-refine --until dr", ["draft"]),
+        ("run - --until dr", []),
     ],
 )
 def test_shell_completes_settings_and_their_values(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: str, expected: list[str]
 ) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary-0123456789")
+    monkeypatch.setattr(keys, "read_secret", lambda *_: pytest.fail("completion asks no keyring"))
     monkeypatch.setenv("_LOOPWRIGHT_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_WORDS", f"loopwright {words}")
     monkeypatch.setenv("COMP_CWORD", str(len(words.split())))

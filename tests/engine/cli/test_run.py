@@ -258,7 +258,7 @@ def test_code_runs_only_if_allowed(program: Program, tmp_path: Path):
     file = write(tmp_path, document([code, {"id": "result", "type": "output"}], ["code.output > result.value"]))
     refused = program("run", file, "--allow")
     assert refused.code == 2
-    assert '"code" may call the tool "python", which runs code on this machine' in refused.err
+    assert '"Tool" may call the tool "python", which runs code on this machine' in refused.err
     allowed = program("run", file, "--json", "--allow-code")
     assert allowed.json["outputs"] == {"result": {"exit_code": 0, "stdout": "42\n", "stderr": ""}}
 
@@ -436,8 +436,21 @@ def test_missing_values_are_refused_with_the_way_to_get_them(program: Program, t
     assert "--until" in ended.err
     several = program(*run, "--only", "draft", "--from", "draft")
     assert (several.code, "--only" in several.err) == (2, True)
+    assert "Missing: plan." in ended.err
     nowhere = program(*run, "--until", "nowhere")
     assert (nowhere.code, "nowhere" in nowhere.err) == (2, True)
+
+
+def test_a_node_is_named_by_its_title(program: Program, tmp_path: Path):
+    model = {"type": "llm", "config": {"prompt": "{{input}}", "retries": 0}}
+    nodes = [{"id": "task", "type": "input"}, {"id": "a", "title": "Two words", **model}]
+    nodes += [{"id": "b", "title": "Twice", **model}, {"id": "c", "title": "Twice", **model}]
+    file = write(tmp_path, document(nodes, ["task.value > a.input", "a.output > b.input", "b.output > c.input"]))
+    run = ("run", file, "--model", scripted(tmp_path, "One."), "--store", tmp_path / "history", "-i", "task=x")
+    assert program(*run, "--until", "two words", "--json").json["part"]["node"] == "a"
+    twice = program(*run, "--until", "Twice")
+    assert (twice.code, "b, c" in twice.err) == (2, True)
+    assert program(*run, "--until", "Twicer").code == 2
 
 
 def test_a_part_runs_although_other_nodes_have_errors(program: Program, tmp_path: Path):

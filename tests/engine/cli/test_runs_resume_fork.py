@@ -88,8 +88,8 @@ def test_fork_announces_its_plan_and_reuses_earlier_outputs(program: Program, tm
     assert ended.code == 0
     assert ended.err.splitlines() == [
         f"Fork of {run_id} (Sample) at loop[1]",
-        "Reused: “task”, iteration 1 of “loop”.",
-        "Runs again: iterations 2 to 3 of “loop”, at most, “answer”.",
+        "Reused: “Input”, iteration 1 of “Loop”.",
+        "Runs again: iterations 2 to 3 of “Loop”, at most, “Output”.",
         "Estimated cost: unknown.",
     ]
     (fork,) = program("runs", "show", run_id, "--json").json["forks"]
@@ -166,7 +166,10 @@ def test_fork_with_more_iterations(program: Program, tmp_path: Path):
             ["--at", "loop[1]", "--set", "draft.prompt"],
             '"--set draft.prompt" is malformed. Use --set NODE.FIELD=VALUE.',
         ),
-        (["--at", "loop[1]", "--set", "x.prompt=a"], 'The workflow has no node "x". Nodes: task, loop, draft, '),
+        (
+            ["--at", "loop[1]", "--set", "x.prompt=a"],
+            'There is no node "x". There are: task (Input), loop (Loop), ',
+        ),
         (["--at", "loop[1]", "--set", "draft.colour=a"], 'The node "draft" has no setting "colour". Settings: '),
         (
             ["--at", "loop[1]", "--set", "draft.temperature=hot"],
@@ -193,7 +196,7 @@ def test_fork_asks_for_confirmation_on_a_terminal(program: Program, tmp_path: Pa
         shown = read_terminal(terminal, b"Start this run? [Y/n]")
         os.write(terminal, b"n\n")
         assert running.wait(30) == 130
-    assert "iterations 2 to 3 of “loop”".encode() in shown
+    assert "iterations 2 to 3 of “Loop”".encode() in shown
     assert program("runs", "--json").json["count"] == 1
 
 

@@ -245,12 +245,13 @@ def test_only_models_of_enabled_nodes_are_listed() -> None:
     assert [choice.name for choice in compile_workflow(off).models] == ["openai/b"]
 
 
-def test_a_nodes_title_defaults_to_its_id() -> None:
+def test_the_name_of_a_node_defaults_to_the_label_of_its_type() -> None:
     nodes = [{"id": "text", "type": "input", "title": "Your text"}, {"id": "out", "type": "output"}]
 
-    resolved = resolve(of_json(nodes, []), builtin_registry()).nodes
+    resolution = resolve(of_json(nodes, []), builtin_registry())
+    resolved = resolution.nodes
 
-    assert (resolved["text"].title, resolved["out"].title) == ("Your text", "out")
+    assert (resolution.name("text"), resolution.name("out")) == ("Your text", "Output")
     assert (resolved["text"].type, list(resolved["text"].outputs), list(resolved["out"].inputs)) == (
         "input",
         ["value"],

@@ -223,7 +223,7 @@ def test_two_feedback_ends_behind_another_router_are_no_problem() -> None:
         for problem in validate(document(nodes, *edges, "again.continue -> z.input"))
         if problem.code == "two-feedback-ends" and problem.node == "again"
     ]
-    assert "nowhere: y, z;" in problem.message
+    assert "nowhere: Transform 3, Transform 4;" in problem.message
 
 
 def loops_in_a_row(number: int) -> Workflow:

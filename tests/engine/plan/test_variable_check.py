@@ -45,9 +45,9 @@ def test_members_of_loop_are_valid_in_its_body(text: str) -> None:
     [
         ("{{loop.round}}", "`loop.round` cannot be filled in: `loop` has history, index, input, iteration, "),
         ("{{loop.index.more}}", "`loop.index` … a number"),
-        ("{{loop.last.b}}", '`b` … "loop"'),
-        ("{{loop.last.text}}", '`text` … "loop"'),
-        ("{{loop.parent.index}}", '"loop"'),
+        ("{{loop.last.b}}", '`b` … "Loop"'),
+        ("{{loop.last.text}}", '`text` … "Loop"'),
+        ("{{loop.parent.index}}", '"Loop"'),
         ("{{state.seen}}", "'output_key'"),
         ("{{item}}", "`item`"),
         ("{{index}}", "in a loop it is `loop.index`."),
@@ -79,9 +79,9 @@ def test_nested_bodies_see_the_loops_around_them() -> None:
         return problem_texts(document(nodes, *NESTED))
 
     assert inner("{{loop.parent.index}} {{loop.parent.last.a}} {{loop.last.b}} {{loop.parent.last.two}}") == []
-    assert 'the loop "two" has b.' in inner("{{loop.last.a}}")[0]
-    assert mentions(inner("{{loop.parent.last.b}}")[0], '`b` … "one"')
-    assert mentions(inner("{{loop.parent.parent.index}}")[0], '"one" … not')
+    assert 'the loop "Loop" has b.' in inner("{{loop.last.a}}")[0]
+    assert mentions(inner("{{loop.parent.last.b}}")[0], '`b` … "Loop 2"')
+    assert mentions(inner("{{loop.parent.parent.index}}")[0], '"Loop 2" … not')
 
 
 @pytest.mark.parametrize("field", ["until", "score"])
@@ -91,8 +91,8 @@ def test_nested_bodies_see_the_loops_around_them() -> None:
         ("output == '' || similarity > 0.5 || cost_usd < 1.0 || elapsed_s > 5.0", None),
         ("nodes.a == ''", None),
         ("loop.index > 1 && loop.last.a == ''", None),
-        ("nodes.b == ''", '`b` … "loop"'),
-        ("nodes.text == ''", '`text` … "loop"'),
+        ("nodes.b == ''", '`b` … "Loop"'),
+        ("nodes.text == ''", '`text` … "Loop"'),
         ("result == ''", "cost_usd, elapsed_s, loop, nodes, output, similarity"),
         ("input == ''", "cost_usd, elapsed_s, loop, nodes, output, similarity"),
     ],
@@ -146,14 +146,14 @@ def test_members_of_a_record_are_valid(text: str) -> None:
             "{{loop.history[0].critic}}",
             "`loop.history[…].critic` cannot be filled in: the record of an iteration has index",
         ),
-        ("{{loop.history[loop.index].nodes.b}}", '`b` … "loop"'),
-        ("{{loop.history[0]['nodes']['b']}}", '`b` … "loop"'),
+        ("{{loop.history[loop.index].nodes.b}}", '`b` … "Loop"'),
+        ("{{loop.history[0]['nodes']['b']}}", '`b` … "Loop"'),
         ("{{loop.history.map(one, one.foo)}}", "`loop.history[…].foo`"),
-        ("{{loop.history.exists(one, one.nodes.b == '')}}", '`b` … "loop"'),
+        ("{{loop.history.exists(one, one.nodes.b == '')}}", '`b` … "Loop"'),
         ("{{loop.history.filter(one, one.foo)}}", "`loop.history[…].foo`"),
         (
             "{{loop.history.filter(one, true).map(one, one.nodes.b)}}",
-            '`b` … "loop"',
+            '`b` … "Loop"',
         ),
         ("{{loop.history.filter(one, true)[0].foo}}", "`loop.history[…].foo`"),
         ("{{has(loop.history[0].foo)}}", "`loop.history[…].foo`"),

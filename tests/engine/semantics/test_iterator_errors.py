@@ -46,7 +46,7 @@ def two_hundred(on_item_error: str, ends: str = "completed") -> Played:
 def test_on_item_error_fail_stops_the_other_items() -> None:
     played = two_hundred("fail", "failed")
 
-    assert played.result.error == "“ask” failed: The key is wrong."
+    assert played.result.error == "“LLM” failed: The key is wrong."
     assert played.result.node == "each[50].ask"
     assert played.of(LoopIterationCompleted) == []
     assert played.events[-1].path == ""
@@ -65,11 +65,11 @@ def test_on_item_error_collect_keeps_the_items_place() -> None:
     played = two_hundred("collect")
 
     assert played.out == ["fine"] * 50 + [None] + ["fine"] * 149
-    failure = {"index": 50, "item": 50, "error": "“ask” failed: The key is wrong."}
+    failure = {"index": 50, "item": 50, "error": "“LLM” failed: The key is wrong."}
     assert played.output_of("each", "failures") == [failure]
     assert played.result.warnings == ("each: 1 of 200 items failed.",)
     record = played.result.loops["each"].iterations[50]
-    assert (record.branch, record.reason) == ("failed", "“ask” failed: The key is wrong.")
+    assert (record.branch, record.reason) == ("failed", "“LLM” failed: The key is wrong.")
 
 
 async def test_of_several_failing_items_the_first_is_reported() -> None:

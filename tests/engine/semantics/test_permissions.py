@@ -29,7 +29,7 @@ def in_a_loop() -> Workflow:
 
 
 @pytest.mark.parametrize(
-    ("workflow", "node", "tool"), [(in_a_row(), "code", "python"), (in_a_loop(), "agent", "shell")]
+    ("workflow", "node", "tool"), [(in_a_row(), "Tool", "python"), (in_a_loop(), "Agent", "shell")]
 )
 async def test_a_workflow_that_runs_code_does_not_start_without_permission(
     workflow: Workflow, node: str, tool: str

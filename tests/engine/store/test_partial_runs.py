@@ -18,6 +18,7 @@ from engine.document.operations import (
     SetTitle,
 )
 from engine.events import LoopStarted, NodeCompleted, RunStarted
+from engine.nodes.node_names import node_names
 from engine.plan.partial_run import Extent, Part
 from engine.runner.declared_inputs import InputError
 from engine.store.partial_runs import MissingValuesError, last_run, plan_partial_run, start_partial_run
@@ -51,6 +52,7 @@ CHAIN = flow(
     result("other"),
     edges="text -> plan -> draft -> polish -> out\ntext -> aside -> other",
 )
+NAMES = node_names(CHAIN)
 LOOP = flow(
     entry(),
     llm("plan", "Plan: {{input}}"),
@@ -169,7 +171,7 @@ async def test_outputs_that_depend_on_what_ran_again_are_not_carried_over() -> N
     with pytest.raises(MissingValuesError) as missing:
         await bench.part(Extent.ONLY, "polish")
     assert missing.value.nodes == ("draft",)
-    assert "“draft” has not run since “plan” did" in missing.value.message
+    assert f"“{NAMES['draft']}” has not run since “{NAMES['plan']}” did" in missing.value.message
 
 
 async def test_an_input_with_the_same_value_leaves_the_outputs_after_it_valid() -> None:
@@ -199,13 +201,13 @@ async def test_missing_values_are_refused_with_the_nodes_that_lack_them(extent: 
     with pytest.raises(MissingValuesError) as never:
         await bench.part(extent, "draft")
     assert never.value.nodes == ("plan",)
-    assert "“plan” has not run" in never.value.message
+    assert f"“{NAMES['plan']}” has not run" in never.value.message
     await bench.run()
     bench.edit(SetConfig("plan", ("temperature",), 1.0))
     with pytest.raises(MissingValuesError) as changed:
         await bench.part(extent, "draft")
     assert changed.value.nodes == ("plan",)
-    assert "“plan” changed" in changed.value.message
+    assert f"“{NAMES['plan']}” changed" in changed.value.message
 
 
 EDITS: dict[str, tuple[Operation, ...]] = {
@@ -471,7 +473,7 @@ async def test_the_value_of_a_node_that_failed_and_let_the_run_continue_is_not_u
     failing = await finish(*begin(bench.workflow, models, store=bench.store, source="w.loop.json"))
     assert failing.result.status == "completed"
     assert failing.of(NodeCompleted, "plan")[0].error
-    with pytest.raises(MissingValuesError, match="“plan” failed") as missing:
+    with pytest.raises(MissingValuesError, match=f"“{NAMES['plan']}” failed") as missing:
         await bench.part(Extent.ONLY, "draft")
     assert missing.value.nodes == ("plan",)
     assert called(await bench.until("draft")) == ["plan", "draft"]

@@ -210,13 +210,13 @@ async def test_fork_plan_lists_reused_and_rerun_parts_and_cost() -> None:
     plan = plan_fork(store, whole.result.run_id, "outer[1].inner[1].check")
 
     assert plan.reused == (
-        "“text”, “aside”, “other”",
-        "iteration 1 of “outer”",
-        "“plan”",
-        "iteration 1 of “inner”",
-        "“draft”",
+        "“Input”, “Transform”, “Output 2”",
+        "iteration 1 of “Loop”",
+        "“LLM”",
+        "iteration 1 of “Loop 2”",
+        "“LLM 2”",
     )
-    assert plan.rerun == ("“check”", "“sum_up”", "“last”, “out”")
+    assert plan.rerun == ("“LLM 3”", "“LLM 4”", "“LLM 5”, “Output”")
     assert plan.max_reruns == 1
     assert plan.estimate_usd == 70.0  # an iteration of the outer loop cost 60, "last" 10
     assert plan.warnings == ()
@@ -479,7 +479,7 @@ async def test_fork_from_the_judge_judges_the_stored_result_again() -> None:
     second = plan_fork(store, whole.result.run_id, "loop[1].draft")
     earlier = await play_to_end(fork(store, second, options(later)), later)
 
-    assert plan.reused == ("“text”", "“draft”")
+    assert plan.reused == ("“Input”", "“LLM”")
     assert plan.rerun[0] == "“Judge”"
     assert calls_of(other) == ["loop[0].judge"]
     assert (other.result.outputs, other.loop.exit_reason) == ({"out": "a text"}, "judge_done")

@@ -122,7 +122,7 @@ async def test_failure_may_be_handled_by_an_error_branch(wire: WireServer) -> No
 async def test_router_with_a_failing_model_ends_the_run(wire: WireServer) -> None:
     run = await ended(deciding(wire, "server-error"))
 
-    assert run.result.error.startswith(f"“check” failed: The server at {wire.host} reported an internal error")
+    assert run.result.error.startswith(f"“Router” failed: The server at {wire.host} reported an internal error")
     assert run.result.node == "check"
 
 

@@ -1,0 +1,63 @@
+"""What people call the nodes of a workflow: their titles, else the labels of their types, as on the cards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from engine.document.model import Workflow
+from engine.errors import EngineError, did_you_mean
+from engine.nodes.node_registry import Registry, builtin_registry
+from engine.text_sanitizing import shown
+
+
+def node_names(workflow: Workflow, registry: Registry | None = None) -> Mapping[str, str]:
+    """Return the names of the nodes by id.
+
+    A node without a title has the label of its type, with a number if another node has that name already.
+
+    Args:
+        workflow: The workflow.
+        registry: The node types; None for the built-in ones.
+    """
+    types = registry or builtin_registry()
+    names = {node.id: node.title for node in workflow.nodes_by_id.values()}
+    taken, numbers = set(names.values()), dict[str, int]()
+    for node in workflow.nodes_by_id.values():
+        if not node.title:
+            spec = types.find(node.type)
+            label = name = (spec.title if spec is not None else node.type) or node.id
+            while name in taken:
+                numbers[label] = numbers.get(label, 1) + 1
+                name = f"{label} {numbers[label]}"
+            taken.add(name)
+            names[node.id] = name
+    return names
+
+
+def node_name(workflow: Workflow, node_id: str, registry: Registry | None = None) -> str:
+    """Return the name of a node, as in `node_names`; the id itself if there is no such node."""
+    node = workflow.nodes_by_id.get(node_id)
+    if node is None:
+        return node_id
+    return node.title or node_names(workflow, registry)[node_id]
+
+
+def find_node(workflow: Workflow, text: str, registry: Registry | None = None) -> str:
+    """Return the id of the node that a person names by its id or, if that is unambiguous, by its name.
+
+    Raises:
+        EngineError: There is no such node, or several have that name.
+    """
+    if text in workflow.nodes_by_id:
+        return text
+    names = node_names(workflow, registry)
+    found = [node for node, name in names.items() if name == text]
+    found = found or [node for node, name in names.items() if name.casefold() == text.strip().casefold()]
+    if len(found) == 1:
+        return found[0]
+    stated = shown(text, 60)
+    if found:
+        raise EngineError(f'{len(found)} nodes are called "{stated}".', f"Use an id: {', '.join(found)}.")
+    listed = ", ".join(node if node == name else f"{node} ({shown(name, 60)})" for node, name in names.items())
+    suggestion = did_you_mean(text, (*names, *names.values()))
+    raise EngineError(f'There is no node "{stated}".', f"{suggestion} There are: {listed}.".lstrip())
