@@ -21,3 +21,25 @@ def call_later(owner: QObject, function: Callable[[], object], delay_ms: int = 0
     timer.timeout.connect(timer.deleteLater)  # first, in case the function fails
     timer.timeout.connect(function)
     timer.start()
+
+
+def call_between_frames(owner: QObject, *functions: Callable[[], object]) -> None:
+    """Call functions one after another, each after a frame is painted and with time for events before the next.
+
+    Args:
+        owner: The object that the calls are for: none follows after it is deleted.
+        functions: What to call.
+    """
+    waiting = iter(functions)
+
+    def call_next() -> None:
+        function = next(waiting, None)
+        if function is not None:
+            wait()  # first, in case the function fails
+            function()
+
+    def wait() -> None:
+        # Timers elapse right after the frame, in the same turn of the event loop; a second one elapses in the next.
+        call_later(owner, lambda: call_later(owner, call_next))
+
+    wait()

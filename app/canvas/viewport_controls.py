@@ -140,6 +140,8 @@ class Minimap(QWidget):
         size = SIZE * style().scale
         if size == self.size():  # only the colors changed
             self._picture = QPixmap()
+            if self.isVisible():
+                self._draw()  # now, because the next frame paints the whole window
             self.update()
         else:
             self.setFixedSize(size)

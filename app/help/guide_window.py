@@ -16,6 +16,7 @@ from PySide6.QtGui import (
     QKeySequence,
     QResizeEvent,
     QShortcut,
+    QShowEvent,
     QTextBlock,
     QTextCursor,
     QTextDocument,
@@ -40,6 +41,7 @@ from app.inspector.markdown_view import confirm_link, style_markdown
 from app.theme.style import ThemedIcon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import ElidedLabel, PlainLabel, hbox, resize_on_screen, vbox
+from app.timers import call_between_frames
 from app.worker import Worker
 from engine.bundled import docs_folder
 from engine.formatting import format_count
@@ -77,6 +79,7 @@ class PageView(QTextBrowser):
         self._query = ""
         self.marked: list[tuple[int, int]] = []
         self._drawn: QTextDocument | None = None
+        self._drawn_for = ("", 0.0)
         self._sizes: dict[str, QSize] = {}
         self._painted: set[str] = set()
         self._kept = 0, 0  # the place on the page: the number of a block, and how far it is scrolled
@@ -172,14 +175,21 @@ class PageView(QTextBrowser):
             self._kept = top.blockNumber(), self.verticalScrollBar().value() - self._top(top)
             self._has_scrolled = False
 
+    def showEvent(self, event: QShowEvent) -> None:
+        """Apply a theme that was chosen while the page was hidden."""
+        super().showEvent(event)
+        if self._drawn_for != (style().theme.name, style().scale):
+            self._draw_again()
+
     def _draw_again(self) -> None:
-        """Draw the page in another theme or text size."""
-        if self._name:
+        """Draw the page in another theme or text size; a hidden page waits until it is shown."""
+        if self._name and self.isVisible():
             self._keep_place()
             self._resized.start()
             self._draw()
 
     def _draw(self) -> None:
+        self._drawn_for = (style().theme.name, style().scale)
         document = QTextDocument(self)
         document.setDocumentMargin(6 * UNIT)
         document.setDefaultFont(style().font())
@@ -241,7 +251,8 @@ class PageView(QTextBrowser):
         self._note_scrolling()
 
     def _scroll_to(self, top: int) -> None:
-        self._lay_out()  # or the scroll bar would end too early
+        if top:
+            self._lay_out()  # or the scroll bar would end too early
         self.verticalScrollBar().setValue(top)
 
     def _lay_out(self) -> None:
@@ -312,7 +323,6 @@ class GuideWindow(QDialog):
         self._items: dict[str, QTreeWidgetItem] = {}
         self._typed = QTimer(self, singleShot=True, interval=SEARCH_DELAY_MS)
         self._worker = Worker(self, is_awaited=False)
-        self._worker.ask(self.guide.prepare_search)
         self.search = QLineEdit()
         self.search.setPlaceholderText("Search the guide")
         self.search.setAccessibleName("Search the guide")
@@ -333,7 +343,14 @@ class GuideWindow(QDialog):
         self.forward = self._button("Forward", "mdi6.arrow-right", "Alt+Right", 1)
         self._arrange()
         self._connect()
-        self.open_page(FIRST_PAGE if FIRST_PAGE in self.guide.pages else START)
+        call_between_frames(self, self._open_first_page, self._prepare_search)
+
+    def _open_first_page(self) -> None:
+        if not self._visits:
+            self.open_page(FIRST_PAGE if FIRST_PAGE in self.guide.pages else START)
+
+    def _prepare_search(self) -> None:
+        self._worker.ask(self.guide.prepare_search)
 
     def open_page(self, name: str, anchor: str = "", query: str = "") -> None:
         """Show a page, at the heading of a fragment, with the words of a search highlighted."""

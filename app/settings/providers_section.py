@@ -123,7 +123,7 @@ class ProvidersSection(QWidget):
         self.table = _table()
         self.table.itemSelectionChanged.connect(self._show_chosen)
         self.title = PlainLabel(look="title")
-        self.status = StatusLabel()
+        self.status = StatusLabel(self)
         self.status.say("Checking API keys…")
         self.set_key = make_button("Set key…", self._ask_for_key)
         self.remove_key = make_button("Remove key", self._remove_key)
@@ -134,6 +134,7 @@ class ProvidersSection(QWidget):
         self.model_test = ModelTestRow(engine, self._call, "this model", [self.use])
         self._lay_out()
         style().changed.connect(self._draw)
+        self._draw()
         self._show_chosen()
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, Final
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
@@ -40,8 +41,10 @@ from app.theme.widgets import (
     hbox,
     ignore_wheel_in_fields,
     resize_on_screen,
+    set_tab_order,
     vbox,
 )
+from app.timers import call_between_frames
 from app.worker import Worker
 from engine.errors import EngineError
 from engine.formatting import format_bytes, format_count
@@ -409,6 +412,7 @@ class SettingsDialog(QDialog):
     ) -> None:
         super().__init__(parent)
         self._preferences = preferences
+        self._engine = engine
         self._history = history
         self._additions = additions or ExtensionsController(engine, self)
         self.space: HistoryStorage | None = None
@@ -420,8 +424,6 @@ class SettingsDialog(QDialog):
         resize_on_screen(self, SIZE)
         self.default_model = DefaultModelChooser(preferences, models)
         self.get_model = make_button("Get a local model…", lambda: models.download_requested.emit(None))
-        self.providers = ProvidersSection(preferences, engine)
-        self.servers = ServersSection(preferences, engine)
         self.forms: dict[str, PreferencesForm] = {}
         self.navigation = QListWidget()
         self.navigation.setAccessibleName("Settings pages")
@@ -460,11 +462,34 @@ class SettingsDialog(QDialog):
         self.show_page(form if form in PAGES else "models")
         self.forms[form].rows[name].editor.widget.setFocus()
 
+    @cached_property
+    def providers(self) -> ProvidersSection:
+        """The list of providers."""
+        providers = ProvidersSection(self._preferences, self._engine, self._providers_frame)
+        self._providers_frame.add(providers)
+        return providers
+
+    @cached_property
+    def servers(self) -> ServersSection:
+        """The list of servers."""
+        servers = ServersSection(self._preferences, self._engine, self._servers_frame)
+        self._servers_frame.add(servers)
+        return servers
+
     def showEvent(self, event: QShowEvent) -> None:
-        """Check API keys again: another program may have changed the keyring."""
+        """Complete the page of models once the dialog is visible."""
         super().showEvent(event)
         if not event.spontaneous():
-            self.providers.refresh()
+            call_between_frames(self, lambda: self.providers, lambda: self.servers, self._check_keys)
+
+    def _check_keys(self) -> None:
+        """Check API keys again: another program may have changed the keyring."""
+        self.providers.refresh()
+
+    def focusNextPrevChild(self, next: bool) -> bool:  # noqa: A002 - Qt's own
+        """Move the focus in the order in which the widgets are laid out: pages are created late."""
+        set_tab_order((self.navigation, self.notice, self.pages, self.close_button))
+        return super().focusNextPrevChild(next)
 
     def hideEvent(self, event: QHideEvent) -> None:
         """Save the preferences."""
@@ -506,6 +531,10 @@ class SettingsDialog(QDialog):
         form = self.forms["local models"] = PreferencesForm(self._preferences, "local models")
         self.local_options = CollapsibleSection("Options", form)
         vbox(hbox(self.get_model, STRETCH), self.local_options, spacing=3, parent=local_models)
+        keys = "API keys are stored in the system keyring, never in a file."
+        self._providers_frame = SettingsSection("Providers", keys)
+        own = "Ollama, LM Studio and llama.cpp on this computer, or any OpenAI-compatible server."
+        self._servers_frame = SettingsSection("Custom servers", own)
         return _page(
             "Models",
             SettingsSection(
@@ -518,16 +547,8 @@ class SettingsDialog(QDialog):
                 "Models that run on this computer, without a key and for free.",
                 local_models,
             ),
-            SettingsSection(
-                "Providers",
-                "API keys are stored in the system keyring, never in a file.",
-                self.providers,
-            ),
-            SettingsSection(
-                "Custom servers",
-                "Ollama, LM Studio and llama.cpp on this computer, or any OpenAI-compatible server.",
-                self.servers,
-            ),
+            self._providers_frame,
+            self._servers_frame,
         )
 
     def _lay_out(self) -> None:

@@ -112,18 +112,22 @@ class StatusLabel(PlainLabel):
 
 
 class SettingsSection(QWidget):
-    """Section of a page: title, help text and content."""
+    """Section of a page: title, help text and content, which may be added later."""
 
-    def __init__(self, title: str, help_text: str, body: QWidget, parent: QWidget | None = None) -> None:
+    def __init__(self, title: str, help_text: str, *body: QWidget, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        vbox(
+        self._column = vbox(
             PlainLabel(title, look="title"),
             PlainLabel(help_text, look="dim", wrap=True),
             2,
-            body,
+            *body,
             spacing=1,
             parent=self,
         )
+
+    def add(self, body: QWidget) -> None:
+        """Add the content."""
+        self._column.addWidget(body)
 
 
 ResultT = TypeVar("ResultT")

@@ -5,11 +5,13 @@ All texts are plain: what a model or a document says is never parsed as markup.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cmp_to_key
 from html import escape
+from itertools import pairwise
 from typing import Final, TypeVar, cast
 
-from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, QPoint, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, QPoint, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -584,3 +586,39 @@ class MessageBars(QWidget):
         action()
         if self._bars.get(topic) is bar:
             self.drop(topic)
+
+
+def set_tab_order(parts: Sequence[QWidget]) -> None:
+    """Set the tab order to the reading order: part by part, top to bottom, left to right.
+
+    Qt's default is the order of creation, which would jump between documents and forms that come and go. Qt's own focus
+    chain is not read: in Python, that ties each widget's wrapper to the one before it.
+
+    Args:
+        parts: Parts of one window, visible or not.
+    """
+    reached = [widget for part in parts if part.isVisible() for widget in _focusable(part)]
+    for widget, following in pairwise(reached):
+        QWidget.setTabOrder(widget, following)
+
+
+def _focusable(root: QWidget) -> Iterator[QWidget]:
+    """Widgets in a part, and the part itself, that take the focus with Tab."""
+    if bool(root.focusPolicy() & Qt.FocusPolicy.TabFocus) and root.focusProxy() is None and root.isEnabled():
+        yield root
+    children = [child for child in root.children() if isinstance(child, QWidget)]
+    visible = (child for child in children if child.isVisible() and not child.isWindow())
+    for child in sorted(visible, key=cmp_to_key(_compare)):
+        yield from _focusable(child)
+
+
+def _compare(first: QWidget, second: QWidget) -> int:
+    """Compare by reading order; negative where the first comes first."""
+    one, other = first.geometry(), second.geometry()
+    if _is_above(one, other) or _is_above(other, one):
+        return -1 if one.top() < other.top() else 1
+    return one.left() - other.left()
+
+
+def _is_above(one: QRect, other: QRect) -> bool:
+    return one.bottom() < other.top()

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cmp_to_key
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from PySide6.QtCore import QByteArray, QObject, QPointF, QRect, QRectF, Qt, Signal
+from PySide6.QtCore import QByteArray, QObject, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import (
     QAction,
     QCloseEvent,
@@ -28,7 +26,7 @@ from PySide6.QtWidgets import QApplication, QMainWindow, QSplitter, QStackedWidg
 
 from app.theme.style import style
 from app.theme.tokens import LIGHT
-from app.theme.widgets import MessageBars, vbox
+from app.theme.widgets import MessageBars, set_tab_order, vbox
 from app.window.autosave import has_autosave
 from app.window.bottom_panel import BottomPanel, BottomPanelHeight
 from app.window.document_tabs import DocumentTabs
@@ -92,42 +90,6 @@ class SidePanelWidths(QObject):
     def _is_hidden(self, index: int) -> bool:
         widget = self._sides.widget(index)
         return widget is None or widget.isHidden()
-
-
-def set_tab_order(parts: Sequence[QWidget]) -> None:
-    """Set the tab order to the reading order: part by part, top to bottom, left to right.
-
-    Qt's default is the order of creation, which would jump between documents and forms that come and go. Qt's own focus
-    chain is not read: in Python, that ties each widget's wrapper to the one before it.
-
-    Args:
-        parts: Parts of one window, visible or not.
-    """
-    reached = [widget for part in parts if part.isVisible() for widget in _focusable(part)]
-    for widget, following in pairwise(reached):
-        QWidget.setTabOrder(widget, following)
-
-
-def _focusable(root: QWidget) -> Iterator[QWidget]:
-    """Widgets in a part, and the part itself, that take the focus with Tab."""
-    if bool(root.focusPolicy() & Qt.FocusPolicy.TabFocus) and root.focusProxy() is None and root.isEnabled():
-        yield root
-    children = [child for child in root.children() if isinstance(child, QWidget)]
-    visible = (child for child in children if child.isVisible() and not child.isWindow())
-    for child in sorted(visible, key=cmp_to_key(_compare)):
-        yield from _focusable(child)
-
-
-def _compare(first: QWidget, second: QWidget) -> int:
-    """Compare by reading order; negative where the first comes first."""
-    one, other = first.geometry(), second.geometry()
-    if _is_above(one, other) or _is_above(other, one):
-        return -1 if one.top() < other.top() else 1
-    return one.left() - other.left()
-
-
-def _is_above(one: QRect, other: QRect) -> bool:
-    return one.bottom() < other.top()
 
 
 def program_icon() -> QIcon:

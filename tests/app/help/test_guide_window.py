@@ -38,6 +38,7 @@ def window(qtbot: QtBot, guide: Guide) -> Iterator[GuideWindow]:
     window.resize(1000, 700)
     with qtbot.waitExposed(window):
         window.show()
+    qtbot.waitUntil(lambda: bool(window.view.name))
     yield window
     style().choose("dark", 1.0)
 
@@ -249,6 +250,35 @@ def test_guide_fits_a_small_screen(window: GuideWindow, theme: str, scale: float
     style().choose(theme, scale)
     assert window.minimumSizeHint().width() <= 1280
     assert window.minimumSizeHint().height() <= 720
+
+
+def test_page_that_was_opened_first_stays(guide: Guide, qtbot: QtBot) -> None:
+    window = GuideWindow(guide=guide)
+    qtbot.addWidget(window)
+    window.open_page("history.md")
+    window.show()
+    window.search.setText("budget")
+    qtbot.waitUntil(lambda: window.hits.count() > 0)
+    assert window.view.name == "history.md"
+    assert not window.back.isEnabled()
+
+
+def test_hidden_guide_has_the_theme_when_it_is_shown(window: GuideWindow, qtbot: QtBot) -> None:
+    def link_color() -> str:
+        document = window.view.document()
+        blocks = (document.findBlockByNumber(number) for number in range(document.blockCount()))
+        return next(
+            piece.format.foreground().color().name()
+            for block in blocks
+            for piece in block.textFormats()
+            if piece.format.isAnchor()
+        )
+
+    window.hide()
+    style().choose("light")
+    window.show()
+    assert link_color() == LIGHT.accent
+    assert window.view.name == "window.md"
 
 
 def test_f1_opens_the_guide_once(workbench: Workbench) -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 import keyring
 import pytest
 from keyring.backends import fail
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 from shiboken6 import delete
 
@@ -58,6 +60,10 @@ def preferences(qtbot: QtBot, tmp_path: Path) -> Iterator[Preferences]:
     preferences = Preferences(tmp_path / "settings.json")
     preferences.set(theme="dark")
     yield preferences
+    for dialog in QApplication.topLevelWidgets():
+        if isinstance(dialog, SettingsDialog):  # which may still be creating sections that use the preferences
+            for timer in dialog.findChildren(QTimer, options=Qt.FindChildOption.FindDirectChildrenOnly):
+                timer.stop()
     preferences.save()
     delete(preferences)  # now, with its timers: the next test wears its own looks
     style().choose("dark", 1.0)

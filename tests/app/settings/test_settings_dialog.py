@@ -9,12 +9,23 @@ import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractButton, QAbstractItemView, QApplication, QComboBox, QLineEdit, QSlider, QWidget
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QAbstractItemView,
+    QApplication,
+    QComboBox,
+    QLineEdit,
+    QScrollArea,
+    QSlider,
+    QWidget,
+)
 from pytestqt.qtbot import QtBot
 
 from app.engine_thread import EngineThread
 from app.inspector.model_list import ModelSource
 from app.settings.preferences import FIXED_NOTE, Preferences, apply_appearance
+from app.settings.providers_section import ProvidersSection
+from app.settings.servers_section import ServersSection
 from app.settings.settings_dialog import PAGES, SettingsDialog
 from app.theme.style import style
 from app.theme.tokens import DARK, LIGHT, Theme
@@ -51,6 +62,37 @@ def test_settings_pages_are_reached_by_keyboard(dialog: SettingsDialog) -> None:
     dialog.show_page("runs")
     assert dialog.forms["runs"].isVisible()
     assert not dialog.isModal()
+
+
+def test_models_page_is_completed_once_the_dialog_is_visible(
+    preferences: Preferences, engine_thread: EngineThread, models: ModelSource, qtbot: QtBot
+) -> None:
+    dialog = SettingsDialog(preferences, engine_thread, models)
+    qtbot.addWidget(dialog)
+    dialog.show()
+    qtbot.waitUntil(dialog.isActiveWindow)
+    qtbot.waitUntil(lambda: all(dialog.findChildren(kind) for kind in (ProvidersSection, ServersSection)))
+    qtbot.waitUntil(lambda: dialog.providers.isVisible() and dialog.servers.isVisible())
+    qtbot.waitUntil(lambda: dialog.providers.table.rowCount() > 0)
+    assert dialog.isActiveWindow()  # no part of it was shown as a window of its own
+
+
+@pytest.mark.parametrize("page", ["models", "runs"])
+def test_tab_moves_through_a_page_before_the_close_button(dialog: SettingsDialog, qtbot: QtBot, page: str) -> None:
+    dialog.show_page(page)
+    qtbot.waitUntil(lambda: dialog.servers.isVisible() or page != "models")
+    dialog.navigation.setFocus()
+    qtbot.waitUntil(dialog.navigation.hasFocus)
+    QTest.keyClick(dialog.navigation, Key.Key_Tab)
+    area = dialog.pages.currentWidget()
+    assert isinstance(area, QScrollArea)
+    middles: list[int] = []
+    while (focused := dialog.focusWidget()) is not dialog.close_button:
+        middles.append(focused.mapTo(area.widget(), focused.rect().center()).y())
+        QTest.keyClick(focused, Key.Key_Tab)
+        assert len(middles) < 50
+    assert len(middles) > 3
+    assert middles == sorted(middles)
 
 
 @pytest.mark.parametrize("theme", [DARK, LIGHT], ids=["dark", "light"])
