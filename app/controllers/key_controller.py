@@ -60,7 +60,8 @@ class KeyController(QObject):
     def follow(self, session: Session) -> None:
         """Check the models of a document now and whenever they change."""
         session.analyzed.connect(partial(self.check, session))
-        self.check(session)
+        if session.structure.workflow is session.workflow:  # otherwise it is being analyzed, in a thread
+            self.check(session)
 
     def check(self, session: Session) -> None:
         """Look for missing keys and files, unless the models are the same as last time."""

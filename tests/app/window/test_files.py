@@ -199,26 +199,45 @@ def test_slow_disk_does_not_block_opening(
     assert open_files(workbench.preferences, workbench.documents.data_folder) == [path]
 
 
-def test_large_document_is_analyzed_in_a_thread(
-    workbench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    analysed_in: list[threading.Thread] = []
+@pytest.fixture
+def analysed_in(monkeypatch: pytest.MonkeyPatch) -> list[threading.Thread]:
+    """The threads in which large documents were analyzed."""
+    threads: list[threading.Thread] = []
 
     def analyse_and_note(workflow: Workflow, registry: Registry) -> Structure:
         if len(workflow.nodes) > session.MAX_NODES_AT_ONCE:
-            analysed_in.append(threading.current_thread())
+            threads.append(threading.current_thread())
         return analyse(workflow, registry)
 
     monkeypatch.setattr(session, "analyse", analyse_and_note)
+    return threads
+
+
+def many_inputs() -> Workflow:
     flow = Builder("Many")
     for _ in range(session.MAX_NODES_AT_ONCE + 1):
         flow.add("input", default="x")
+    return flow.build()
 
-    document = open_file(workbench, saved(tmp_path, "many.loop.json", flow.build()))
+
+def test_large_document_is_analyzed_in_a_thread(
+    workbench: Workbench, tmp_path: Path, analysed_in: list[threading.Thread]
+) -> None:
+    document = open_file(workbench, saved(tmp_path, "many.loop.json", many_inputs()))
 
     assert document.session.workflow.layout == {}
     assert document.session.structure.workflow is document.session.workflow
     assert len(document.canvas.view.nodes) == session.MAX_NODES_AT_ONCE + 1
+    assert len(analysed_in) == 1
+    assert analysed_in[0] is not threading.main_thread()
+
+
+def test_copy_of_a_large_document_is_analyzed_in_a_thread(
+    workbench: Workbench, analysed_in: list[threading.Thread], qtbot: QtBot
+) -> None:
+    places = {node.id: {"x": 0, "y": 120 * row} for row, node in enumerate(many_inputs().nodes)}
+    document = workbench.documents.open_copy(many_inputs().model_copy(update={"layout": {"nodes": places}}))
+    qtbot.waitUntil(lambda: document.session.structure.workflow is document.session.workflow)
     assert len(analysed_in) == 1
     assert analysed_in[0] is not threading.main_thread()
 
