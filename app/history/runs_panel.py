@@ -227,6 +227,8 @@ WORKFLOW_COLUMN: Final = 1
 EXIT_REASON_COLUMN: Final = 4
 MIN_WIDTHS: Final = {WORKFLOW_COLUMN: 240, EXIT_REASON_COLUMN: 120}
 """Minimum widths, at the default text size, of the two columns that share the remaining width."""
+STARTED_SLACK: Final = 40
+"""How much narrower the first column may get, at the default text size, once all columns of `HIDE_ORDER` are hidden."""
 HIDE_ORDER: Final = (8, 7, 6, 3, 5, EXIT_REASON_COLUMN)
 """Columns hidden in a narrow table, in this order: model, duration, tokens, iterations, cost, exit reason."""
 
@@ -331,6 +333,9 @@ class RunsView(QTreeView):
         for column in HIDE_ORDER:
             self.setColumnHidden(column, room < 0)
             room += widths[column] if room < 0 else 0
+        first = widths[0] + max(min(room, 0), -round(STARTED_SLACK * style().scale))
+        if self.header().sectionSize(0) < widths[0] or room < 0:  # otherwise the user may have made it wider
+            self.header().resizeSection(0, first)
         more = min(max(room, 0), max((room + widths[WORKFLOW_COLUMN] - widths[EXIT_REASON_COLUMN]) // 2, 0))
         self.header().resizeSection(EXIT_REASON_COLUMN, widths[EXIT_REASON_COLUMN] + more)
 

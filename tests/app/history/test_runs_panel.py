@@ -148,8 +148,11 @@ def test_columns_give_way_until_the_workflow_can_be_read(
             hidden = {COLUMNS[column] for column in range(len(COLUMNS)) if panel.view.isColumnHidden(column)}
             assert hidden == set(order[: len(hidden)])
             assert sum(map(panel.view.columnWidth, range(len(COLUMNS)))) <= panel.view.viewport().width()
-            assert panel.view.columnWidth(1) >= 240 * scale or hidden == set(order)
+            assert panel.view.columnWidth(1) >= 240 * scale
         assert hidden == set(order[:4] if scale == 1 else order)
+        assert (panel.view.columnWidth(0) < 160 * scale) == (scale > 1)
+        panel.resize(1800, 400)
+        assert panel.view.columnWidth(0) == 160 * scale
     finally:
         style().choose("dark", 1.0)
 
