@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine.plan.part import Extent, Part
 
 from engine.document.model import Workflow
 from engine.models.protocol import Usage
+from engine.plan.partial_run import Extent, Part
 from engine.run_state.reducer import apply
 from engine.run_state.state import RunState
 from engine.runner.options import RunOptions
