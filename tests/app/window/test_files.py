@@ -761,7 +761,7 @@ def test_workflow_with_errors_is_not_exported_as_a_program(
 
     workbench.actions_by_name["export_python"].trigger()
 
-    assert "does not run" in workbench.status_bar.refusal.full_text
+    assert "3 problems" in workbench.status_bar.refusal.full_text
     assert not answers.to_save.exists()
 
 
