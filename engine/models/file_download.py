@@ -653,12 +653,12 @@ def _refusal(status: int, code: str, source: Source) -> ModelError:
     name, host = source.shown.rpartition("/")[2], source.host
     add_key = Fix.ADD_KEY.of(f"host:{host}")
     if code == "GatedRepo":
-        message = f"{host} gives {name} only to people who have accepted its license."
+        message = f"{host} provides {name} only after you have accepted its license."
         remedy = f"Accept it at {source.license_page or source.shown}, then add your access token."
         return ModelError(ModelErrorKind.AUTHENTICATION, message, remedy, fix=add_key)
     if status in {401, 403}:
         # The hub does not tell a missing repository from a private one.
-        message = f"{host} has no {source.shown.partition(host)[2].lstrip('/')} that is public."
+        message = f"{host} has no public file {source.shown.partition(host)[2].lstrip('/')}."
         remedy = "Check the spelling, or add your access token if it is private."
         return ModelError(ModelErrorKind.AUTHENTICATION, message, remedy, fix=add_key)
     if status in {404, 410}:

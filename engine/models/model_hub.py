@@ -4,7 +4,7 @@ A downloaded model is a file in `models_folder`, or several that it is split int
 every machine. The built-in demo model is in the catalog too, although it comes from a package index. Nothing is
 downloaded unasked.
 
-The hub is Hugging Face, or the one that HF_ENDPOINT names. Files that not everybody may download need an access token:
+The hub is Hugging Face, or the one that HF_ENDPOINT names. Files that are not public need an access token:
 HF_TOKEN, or the key that the user has stored for the hub's host.
 """
 
