@@ -282,6 +282,10 @@ class CollapsibleSection(QWidget):
         self.button.setAccessibleDescription("Expanded" if is_open else "Collapsed")
 
 
+LEAST_MESSAGE: Final = 80 * UNIT
+"""Room for the text of a message beside its buttons, in pixels at the default text size."""
+
+
 class MessageBar(QFrame):
     """Message above a page, with buttons for actions.
 
@@ -310,11 +314,23 @@ class MessageBar(QFrame):
         layout = QHBoxLayout(self)
         layout.setContentsMargins(2 * UNIT, UNIT, 2 * UNIT, UNIT)
         layout.setSpacing(2 * UNIT)
+        self._body = QBoxLayout(QBoxLayout.Direction.LeftToRight)
+        self._body.setSpacing(2 * UNIT)
+        self._body.addWidget(self._label, 1)
+        self._body.addLayout(self._buttons)
+        self._body.setAlignment(self._buttons, Qt.AlignmentFlag.AlignLeft)
         layout.addWidget(self._sign)
-        layout.addWidget(self._label, 1)
-        layout.addLayout(self._buttons)
+        layout.addLayout(self._body, 1)
         layout.addWidget(close)
         self.say(text, kind)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Put the buttons below the text where there is too little room beside them."""
+        super().resizeEvent(event)
+        room = self.width() - self._buttons.sizeHint().width()
+        is_narrow = self._buttons.count() > 0 and room < round(LEAST_MESSAGE * style().scale)
+        directions = QBoxLayout.Direction
+        self._body.setDirection(directions.TopToBottom if is_narrow else directions.LeftToRight)
 
     @property
     def text(self) -> str:

@@ -290,3 +290,17 @@ def test_the_button_that_clears_a_field_is_inside_of_it(qtbot: QtBot, style: Sty
     assert isinstance(button, QToolButton)
     assert field.rect().contains(button.geometry())
     assert abs(button.geometry().center().y() - field.rect().center().y()) <= 1
+
+
+def test_buttons_of_a_message_are_below_its_text_where_there_is_too_little_room(qtbot: QtBot) -> None:
+    bar = MessageBar("The budget of the run is too small for the next call. " * 3, "bad")
+    qtbot.addWidget(bar)
+    buttons = [bar.add_button(title, lambda: None) for title in ("Open settings…", "Show it", "Resume")]
+    label = bar.findChild(PlainLabel)
+    bar.resize(1200, 100)
+    bar.show()
+    qtbot.waitUntil(lambda: buttons[0].x() > label.geometry().right())
+    bar.resize(500, 400)
+    qtbot.waitUntil(lambda: buttons[0].y() > label.geometry().bottom())
+    assert label.width() > 350
+    assert bar.heightForWidth(500) < 250
