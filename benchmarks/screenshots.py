@@ -27,6 +27,7 @@ from app.engine_thread import EngineThread
 from app.gallery.diagram import DiagramPicture
 from app.history.fork_dialog import ForkDialog
 from app.inspector.model_list import ModelChoice, ModelComboBox, ModelGroup, ModelSource
+from app.inspector.value_view import ValueViewer
 from app.runs.run_status import model_label
 from app.session import Session
 from app.settings.preferences import Preferences
@@ -38,7 +39,7 @@ from benchmarks.screenshot_scenes import ROWS, approval_workflow, chain_workflow
 from benchmarks.screenshot_summary import summary_workflow
 from engine import dumps
 from engine.document.model import FILE_SUFFIX, Workflow
-from engine.document.operations import SetConfig
+from engine.document.operations import SetConfig, SetPinned
 from engine.models.known_models import models_of_provider
 from engine.models.protocol import EMBEDDED_MODEL
 from engine.nodes.spec import LOOP
@@ -222,11 +223,13 @@ def _draw_parts(studio: Studio, document: DocumentPage) -> None:
     faulty = workbench.documents.new()
     faulty.canvas.add_node("llm")
     faulty.canvas.add_node("transform")
+    faulty.session.select(())
     workbench.bottom_panel.unfold("problems")
     faulty.canvas.fit_all()
     studio.take("problems")
     workbench.bottom_panel.fold()
     _draw_tasks(studio)
+    _draw_building(studio)
     _draw_iterations(studio)
     _draw_history(studio, document)
     _draw_question(studio)
@@ -259,6 +262,34 @@ def _draw_tasks(studio: Studio) -> None:
     for name, condition in conditions:
         document.session.do(SetConfig(loop, ("stop_when",), [condition]))
         studio.take(name, document.inspector)
+
+
+def _draw_building(studio: Studio) -> None:
+    """The nodes that fit after an output, a pinned node, and a long text in a window of its own."""
+    workbench = studio.workbench
+    document = studio.open_template()
+    canvas = document.canvas
+    document.session.select(["critique"])
+
+    def open_list() -> bool:
+        canvas.popups.list.close_if_open()
+        canvas.popups.choose_next(canvas.add_button.ports[0])
+        return True
+
+    studio.take("add-next", is_ready=open_list)
+    canvas.popups.list.close_list()
+    document.session.do(SetPinned("critique", {"output": "Say when and where to meet."}))
+    workbench.runs.run(document)
+    until(lambda: document.session.shown.live is None)
+    studio.take("pinned")
+    assert document.session.shown.view_model is not None
+    viewer = ValueViewer("Output: text", document.session.shown.view_model.outputs["text"], workbench.window)
+    viewer.resize(720, 400)
+    viewer.search.setText("picnic")
+    viewer.show()
+    studio.take("viewer", viewer)
+    viewer.close()
+    workbench.documents.drop(document)
 
 
 def _draw_iterations(studio: Studio) -> None:

@@ -47,7 +47,7 @@ from app.canvas.annotations import AnnotationItem
 from app.canvas.canvas_style import canvas_style
 from app.canvas.edge_item import EdgeItem, LiveEdgeItem
 from app.canvas.loop_region import LoopLabelItem
-from app.canvas.node_item import CanvasPort, NodeItem
+from app.canvas.node_item import PORTS_FROM, CanvasPort, NodeItem
 from app.canvas.nodegraphqt_imports import AbstractNodeItem, NodeViewer
 from app.node_layout import MAX_COORDINATE
 from app.palette import NODE_MIME, TEMPLATE_MIME
@@ -268,8 +268,8 @@ class ZoomPanView(NodeViewer):
         return next((item for item in self.scene().items(position) if isinstance(item, NodeItem)), None)
 
     def has_card_in(self, rect: QRectF) -> bool:
-        """Return whether a card is in a rectangle of the scene."""
-        near = self.scene().items(rect)
+        """Return whether a card is in a rectangle of the scene; False where ports are too small to tell."""
+        near = self.scene().items(rect) if self.factor >= PORTS_FROM else []
         return any(isinstance(item, NodeItem) and item.card_rect.intersects(rect) for item in near)
 
     def label_at(self, position: QPointF) -> LoopLabelItem | None:

@@ -263,6 +263,15 @@ def test_a_node_after_it_is_connected_to_the_exit(make_canvas: MakeCanvas) -> No
     assert "exit.output -> llm.input" in hand.edges()
 
 
+def test_the_plus_beside_its_output_adds_between_it_and_what_follows(collapsed: Hand) -> None:
+    places = {node_id: collapsed.place(node_id) for node_id in ("loop", "draft", "exit")}
+    assert collapsed.canvas.commands.add_after("llm", "exit.output", "input") == "llm"
+    assert {"exit.output -> llm.input", "llm.output -> text.value"} <= set(collapsed.edges())
+    assert {node_id: collapsed.place(node_id) for node_id in places} == places
+    lefts = [collapsed.item(node_id).card_rect.left() for node_id in ("loop", "llm", "text")]
+    assert lefts == sorted(lefts)
+
+
 def test_an_edge_is_drawn_from_its_output(collapsed: Hand) -> None:
     collapsed.canvas.add_node("transform", QPointF(300, 400))
     card = collapsed.item("loop")

@@ -351,6 +351,22 @@ def test_narrow_panel_keeps_the_result_and_low_panel_the_table(open_panel: OpenP
     assert bench.panel.table.columnWidth(Column.RESULT) >= 80
 
 
+def test_columns_of_a_narrowing_table_give_way_in_the_order_of_the_guide(open_panel: OpenPanel) -> None:
+    bench = open_panel(one_loop())
+    usage = Usage(input_tokens=1200, output_tokens=300, exact=True)
+    view_model = loop_model("one", "two", usage=usage, cost_usd=0.01, branch="continue", reason="too short")
+    end(view_model)
+    bench.show(view_model)
+    table, hidden = bench.panel.table, list[Column]()
+    for width in range(1000, 120, -4):
+        table.setFixedWidth(width)
+        table.fit()
+        hidden += [column for column in Column if table.isColumnHidden(column) and column not in hidden]
+    order = [Column.TOKENS, Column.TIME, Column.COST, Column.VERDICT, Column.SIMILAR]
+    assert [column for column in hidden if column in order] == order
+    assert Column.RESULT not in hidden
+
+
 @pytest.mark.parametrize("width", [160, 200, 240, 320])
 def test_very_narrow_table_keeps_result_and_warnings_visible(open_panel: OpenPanel, width: int) -> None:
     bench = open_panel(one_loop())
