@@ -68,6 +68,8 @@ Analysis = tuple[Structure, list[Problem]]
 ANALYZE_AFTER_MS: Final = 30
 MAX_NODES_AT_ONCE: Final = 60
 """A document of at most this many nodes is analyzed in the window's thread, in less than a frame."""
+SYNTAX_ERROR_CODES: Final = frozenset({"bad-template", "bad-expression"})
+"""Codes of problems of texts that do not compile."""
 _UNCONNECTED: Final = frozenset({"unconnected-port", "empty-body"})
 """Codes of problems that nearly every new node has."""
 NEVER_SAVED: Final = -1
@@ -154,6 +156,7 @@ class Session(QObject):
         self.problems: list[Problem] = analysis[1]
         self._setup_problems: list[Problem] = []
         self._new_nodes: dict[str, Node] = {}
+        self._typed_nodes: frozenset[str] = frozenset()
         self.pending_edit = PendingEdit(self)
         self.save_steps: list[Callable[[Path], Iterable[Operation]]] = []
         self.selection: tuple[str, ...] = ()
@@ -186,20 +189,33 @@ class Session(QObject):
 
     @property
     def visible_problems(self) -> list[Problem]:
-        """The problems, without those of new nodes that nobody has had the chance to connect and to fill in yet."""
-        if not self._new_nodes:
+        """The problems, without those that nobody has had the chance to solve yet.
+
+        These are problems of new nodes, which are not connected and filled in, and of a text that is being typed.
+        """
+        if not (self._new_nodes or self._typed_nodes):
             return self.problems
         return [problem for problem in self.problems if not self._is_too_early(problem)]
 
     def _is_too_early(self, problem: Problem) -> bool:
+        if problem.node in self._typed_nodes and problem.code in {*SYNTAX_ERROR_CODES, "unknown-port"}:
+            return True  # the ports of placeholders are missing while the text does not compile
         added = self._new_nodes.get(problem.node or "")
         if added is None:
-            return problem.code == "no-output"
+            return bool(self._new_nodes) and problem.code == "no-output"
         return problem.code in _UNCONNECTED or self.node(added.id) is added
 
     def reveal_problems(self) -> None:
         """Show the problems of new nodes too: the user wants to run the workflow."""
         self._keep_new_nodes(())
+
+    def hold_syntax_problems(self, node_ids: Iterable[str]) -> None:
+        """Hide that a text of these nodes does not compile: it is being typed. Without nodes, show it again."""
+        typed = frozenset(node_ids)
+        if typed != self._typed_nodes:
+            self._typed_nodes = typed
+            if self.structure.workflow is self.workflow:
+                self.analyzed.emit()
 
     def _keep_new_nodes(self, node_ids: Collection[str]) -> None:
         """Treat only these nodes as new."""

@@ -44,7 +44,7 @@ from app.timers import call_later
 from engine.document.operations import Operation, SetTitle
 from engine.nodes.json_values import can_ever_fit
 from engine.nodes.node_registry import Registry
-from engine.nodes.spec import PAIR_BY_START, AnySpec, NodeConfig
+from engine.nodes.spec import PAIR_BY_END, PAIR_BY_START, AnySpec, NodeConfig
 from engine.nodes.subflow import SUBFLOW
 
 WIDTH: Final = 280
@@ -64,6 +64,7 @@ class Entry:
         color: Color of the icon.
         value: Passed on when the entry is picked.
         synonyms: Other words that find it.
+        is_rare: Whether it is listed only if it is searched for.
     """
 
     title: str
@@ -72,6 +73,7 @@ class Entry:
     color: str
     value: Any
     synonyms: tuple[str, ...] = ()
+    is_rare: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,8 @@ def matching_node_types(
         if joined is not None:
             choice = TypeAndPort(spec.type, joined)
             color = theme.category[spec.category]
-            entries.append(Entry(display_title(spec), spec.help, spec.icon, color, choice, spec.synonyms))
+            is_rare = spec.type in PAIR_BY_END  # it is added with its start
+            entries.append(Entry(display_title(spec), spec.help, spec.icon, color, choice, spec.synonyms, is_rare))
     caller = registry.find("tool")
     assert caller is not None, "a type of the program's own"
     for row in tool_entries():
@@ -221,7 +224,8 @@ class PickList(QFrame):
         self.list.clear()
         typed = self.filter.text()
         scores = [(match_score(typed, (entry.title,), entry.help, entry.synonyms), entry) for entry in self._entries]
-        fitting = [entry for score, entry in sorted(scores, key=lambda scored: -scored[0]) if score]
+        scores = [(score, entry) for score, entry in scores if score and (typed.strip() or not entry.is_rare)]
+        fitting = [entry for _, entry in sorted(scores, key=lambda scored: -scored[0])]
         for entry in fitting[:MAX_ROWS]:
             item = QListWidgetItem(icon(entry.icon, entry.color), entry.title)
             item.setToolTip(plain_tool_tip(entry.help))
@@ -458,7 +462,7 @@ class Popups(QObject):
 
     def choose_next(self, port: CanvasPort) -> None:
         """Pick the node to add after an output: between it and what follows."""
-        end, beside = port.end, port.middle + QPointF(DISTANCE, -16)
+        end, beside = port.end, port.middle + QPointF(2 * DISTANCE, -16)
         self._choose_matching(port, beside, lambda choice: self._commands.add_after(choice.type, end, choice.port))
 
     def choose_for_port(self, port: CanvasPort, position: QPointF) -> None:

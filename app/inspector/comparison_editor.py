@@ -128,6 +128,11 @@ class ComparisonRow(QWidget):
         self.right.setVisible(row.comparison not in UNARY)
 
     @property
+    def is_being_typed(self) -> bool:
+        """Whether one of its values has the keyboard focus."""
+        return self.left.hasFocus() or self.right.hasFocus()
+
+    @property
     def _is_complete(self) -> bool:
         return bool(self.left.currentText().strip())
 
@@ -238,6 +243,8 @@ class ComparisonEditor(ExpressionEditor):
         mode = cast("Literal['all', 'any']", self.mode.currentData())
         text = expression_of(Rows(complete, mode))
         self.edit.set_text(text)
+        if any(row.is_being_typed for row in self.rows):
+            self.binding.session.hold_syntax_problems(self.binding.edited_nodes)
         self._commit(text)
         self._show_state()
 

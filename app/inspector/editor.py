@@ -36,7 +36,7 @@ _STAYS: Final = {
 class FieldEventFilter(QObject):
     """Event filter for the widgets of a form.
 
-    Undo and redo go to the document, and losing the focus ends an undo step.
+    Undo and redo go to the document. Losing the focus ends an undo step, and problems of a half-typed text are due.
 
     Signals:
         entered: A watched widget received the focus; whether it may be scrolled into view.
@@ -62,6 +62,7 @@ class FieldEventFilter(QObject):
         match event.type():
             case QEvent.Type.FocusOut:
                 self._session.seal()
+                self._session.hold_syntax_problems(())
             case QEvent.Type.FocusIn if isinstance(event, QFocusEvent):
                 self.entered.emit(event.reason() not in _STAYS)
             case QEvent.Type.KeyPress if isinstance(event, QKeyEvent):
@@ -112,6 +113,11 @@ class ConfigBinding(QObject):
         self.fields: Mapping[str, FieldSpec] = {}
 
     @property
+    def edited_nodes(self) -> tuple[str, ...]:
+        """The nodes that an edit changes; none for the workflow itself."""
+        return () if self.node_id is None else (self.node_id,)
+
+    @property
     def values(self) -> dict[str, Any]:
         """The current values in the document."""
         if self.node_id is None:
@@ -149,6 +155,11 @@ class NodesBinding(ConfigBinding):
     def show_nodes(self, node_ids: tuple[str, ...]) -> None:
         """Switch to other nodes."""
         self.node_ids, self.node_id = node_ids, node_ids[0]
+
+    @property
+    def edited_nodes(self) -> tuple[str, ...]:
+        """All of them."""
+        return self.node_ids
 
     @property
     def nodes(self) -> list[Node]:
@@ -217,7 +228,6 @@ class Editor(QWidget):
     Signals:
         edited: The user changed the value; the new value.
         layout_changed: Widgets were added or removed.
-        editing_finished: The user left the text; problems of unfinished texts are due.
 
     Attributes:
         binding: The object that the form edits.
@@ -232,7 +242,6 @@ class Editor(QWidget):
 
     edited = Signal(object)
     layout_changed = Signal()
-    editing_finished = Signal()
 
     def __init__(self, field: FieldSpec, binding: ConfigBinding, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -120,7 +120,6 @@ class FormField(QWidget):
         self.field = field
         self.editor = editor = make_editor(field, binding, self)
         self.has_problems = False
-        self._found: list[FieldProblem] = []
         self._label = PlainLabel(self.field.title, self, look="fieldname", wrap=True)
         self._label.setBuddy(editor.main_widget)
         self._label.setToolTip(plain_tool_tip(self.field.help))
@@ -140,7 +139,6 @@ class FormField(QWidget):
         self._show_help(self.field.help)
         box.addWidget(self.problems)
         editor.edited.connect(lambda value: self.edited.emit(self.field.name, value))
-        editor.editing_finished.connect(lambda: self.show_problems(self._found))
         self.problems.correction_chosen.connect(self._correct)
         self.problems.fix_wanted.connect(binding.fix_wanted)
 
@@ -178,7 +176,6 @@ class FormField(QWidget):
 
     def show_problems(self, problems: list[FieldProblem]) -> None:
         """Show the problems of the field."""
-        self._found = problems
         self.has_problems = bool(problems)
         self.problems.show_problems([found.problem for found in self.editor.show_problems(problems)])
 

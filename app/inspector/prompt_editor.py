@@ -33,7 +33,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.inspector.editor import ConfigBinding, Editor, FieldProblem, describe_widget
+from app.inspector.editor import ConfigBinding, Editor, describe_widget
 from app.inspector.field_spec import FieldSpec
 from app.inspector.template_variables import (
     Placeholder,
@@ -49,6 +49,7 @@ from app.inspector.template_variables import (
     variables_at,
 )
 from app.inspector.text_widgets import GrowingEdit, LongTextView, to_utf16_units
+from app.session import SYNTAX_ERROR_CODES
 from app.theme.style import ThemedIcon, style
 from app.theme.tokens import FONT_SIZE_SMALL, UNIT
 from app.theme.widgets import STRETCH, hbox, plain_tool_tip, resize_on_screen, vbox
@@ -280,16 +281,11 @@ _STEPS = {Qt.Key.Key_Down: 1, Qt.Key.Key_Up: -1, Qt.Key.Key_PageDown: 5, Qt.Key.
 class TemplateEdit(GrowingEdit):
     """Editor for a template or an expression.
 
-    Signals:
-        left: The text lost the keyboard focus.
-
     Attributes:
         variables: The variables that the text may use.
         highlighter: Highlights the text.
         completions: The completion popup.
     """
-
-    left = Signal()
 
     def __init__(self, kind: TextKind, min_lines: int, max_lines: int, parent: QWidget | None = None) -> None:
         super().__init__(min_lines, max_lines, parent)
@@ -348,7 +344,6 @@ class TemplateEdit(GrowingEdit):
         """Close the completion popup."""
         self.completions.hide()
         super().focusOutEvent(event)
-        self.left.emit()
 
     def _typed_prefix(self) -> str | None:
         """Return the unfinished variable before the cursor, or None where no variable is allowed."""
@@ -405,9 +400,6 @@ class TemplateEdit(GrowingEdit):
             QToolTip.hideText()
 
 
-SYNTAX_ERROR_CODES: Final = frozenset({"bad-template", "bad-expression"})
-"""Problem codes of texts that do not compile."""
-
 NO_RUN: Final = "No run yet. Run the workflow to preview the prompt with real values."
 
 
@@ -428,8 +420,6 @@ class TemplateEditor(Editor):
         self.box.addWidget(self.edit)
         self.main_widget = self.text_widget = self.edit
         self.edit.typed.connect(self._typed)
-        self.edit.left.connect(self._left)
-        self._is_unfinished = False
         self._shown_node: str | None = None
         self._variables_of: tuple[Structure, str, NamedText] | None = None
 
@@ -441,7 +431,7 @@ class TemplateEditor(Editor):
         if node is None or spec is None:
             return
         if node_id == self._shown_node and any(
-            problem.code in SYNTAX_ERROR_CODES for problem in session.problems_of(node.id)
+            problem.code in SYNTAX_ERROR_CODES for problem in session.problems if problem.node == node_id
         ):
             return  # an unfinished text has lost its ports and edges, so the previous variables remain the best guess
         self._shown_node = node_id
@@ -451,23 +441,13 @@ class TemplateEditor(Editor):
             self._variables_of = now
             self.edit.set_variables(variables_at(session.structure, node, text))
 
-    def show_problems(self, problems: list[FieldProblem]) -> list[FieldProblem]:
-        """Mark problems; those of the syntax once the user has left the text."""
-        if self._is_unfinished:
-            problems = [found for found in problems if found.problem.code not in SYNTAX_ERROR_CODES]
-        return super().show_problems(problems)
-
     def _display(self, value: Any) -> None:
         self.edit.set_text(to_text(value))
 
     def _typed(self, text: str) -> None:
-        self._is_unfinished = self.edit.hasFocus()
+        if self.edit.hasFocus():
+            self.binding.session.hold_syntax_problems(self.binding.edited_nodes)
         self._commit(text)
-
-    def _left(self) -> None:
-        if self._is_unfinished:
-            self._is_unfinished = False
-            self.editing_finished.emit()
 
 
 class ExpressionEditor(TemplateEditor):

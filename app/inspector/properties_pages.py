@@ -14,9 +14,8 @@ from app.inspector.field_spec import field_specs, shared_fields
 from app.inspector.form import Form, order_tabs, problems_by_field
 from app.inspector.form_fields import ProblemLines
 from app.inspector.model_list import ModelSource
-from app.inspector.prompt_editor import SYNTAX_ERROR_CODES
 from app.inspector.text_widgets import GrowingEdit
-from app.session import Session
+from app.session import SYNTAX_ERROR_CODES, Session
 from app.theme.style import icon, style
 from app.theme.widgets import PlainLabel, Switch, discard, hbox, vbox
 from engine.document.model import Node, Settings, is_node_id

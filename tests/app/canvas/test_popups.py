@@ -378,6 +378,18 @@ def test_quick_add_knows_words_of_other_programs(hand: Hand, typed: str, title: 
     assert pick.list.item(0).text() == title
 
 
+def test_quick_add_lists_an_exit_only_if_it_is_searched_for(hand: Hand) -> None:
+    hand.double_click(QPointF(300, 400))
+    pick = hand.canvas.popups.list
+
+    def listed() -> list[str]:
+        return [pick.list.item(row).text() for row in range(pick.list.count())]
+
+    assert not {"Exit", "Aggregator"} & set(listed())
+    QTest.keyClicks(pick.filter, "exit")
+    assert listed()[0] == "Exit"
+
+
 def test_quick_add_matches_the_starts_of_words_only(hand: Hand) -> None:
     hand.double_click(QPointF(300, 400))
     pick = hand.canvas.popups.list

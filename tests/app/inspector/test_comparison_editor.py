@@ -237,3 +237,14 @@ def test_a_branch_shows_what_its_router_decides_by(open_inspector: OpenInspector
     assert shown_fields(bench) == ["name", "when"]
     bench.session.undo()
     assert shown_fields(bench) == ["name", "description"]
+
+
+def test_a_half_typed_name_is_no_problem_until_its_field_is_left(bench: Bench) -> None:
+    [row] = editor_of(bench).rows
+    row.left.setFocus()
+    QTest.keyClicks(row.left, ".")
+    bench.analyzed()
+    assert expression(bench) == 'input..contains("good")'
+    assert bench.problems("expression") == []
+    row.left.clearFocus()
+    assert len(bench.problems("expression")) == 1

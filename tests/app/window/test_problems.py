@@ -189,3 +189,18 @@ def test_running_shows_the_problems_of_new_nodes(workbench: Workbench, qtbot: Qt
     QTest.keyClick(workbench.window, Qt.Key.Key_F5)
     assert workbench.bottom_panel.open_panel == "problems"
     assert row(document, "unconnected-port").isVisible()
+
+
+def test_a_half_typed_placeholder_is_no_problem_anywhere_until_its_field_is_left(
+    workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
+) -> None:
+    self_refine.session.select(["draft"])
+    edit = self_refine.inspector.page.form.row("prompt").editor.edit
+    edit.setFocus()
+    QTest.keyClicks(edit, "{{")
+    qtbot.waitUntil(lambda: "bad-template" in {problem.code for problem in self_refine.session.problems})
+    assert workbench.status_bar.problems.text() == "No problems"
+    assert self_refine.canvas.view.nodes["draft"].problem_text == ""
+    edit.clearFocus()
+    assert "error" in workbench.status_bar.problems.text()
+    assert self_refine.canvas.view.nodes["draft"].problem_text
