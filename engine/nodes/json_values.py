@@ -40,7 +40,7 @@ _ARTICLE: Final = {
     PortType.JSON: "JSON",
 }
 
-_EXCLUSIVE: Final = frozenset({PortType.NUMBER, PortType.BOOLEAN, PortType.LIST})
+_EXCLUSIVE: Final = (PortType.NUMBER, PortType.BOOLEAN, PortType.LIST)
 
 
 class ConversionError(EngineError):
@@ -49,7 +49,7 @@ class ConversionError(EngineError):
 
 def can_ever_fit(source: PortType, target: PortType) -> bool:
     """Whether any value of the type `source` fits the type `target`."""
-    return source is target or not _EXCLUSIVE.issuperset((source, target))
+    return source is target or source not in _EXCLUSIVE or target not in _EXCLUSIVE
 
 
 def convert(value: Value, target: PortType) -> Value:

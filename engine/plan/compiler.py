@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -51,11 +52,13 @@ from engine.plan.execution_plan import (
     Plan,
     SubflowPlan,
 )
-from engine.plan.graph_algorithms import Graph, make_graph
 from engine.plan.partial_run import Part
-from engine.plan.resolve import Link, Resolved
+from engine.plan.resolve import Resolved
 from engine.plan.structure import Structure, analyse
 from engine.plan.validation import affects_only_node, validate_structure
+
+if TYPE_CHECKING:
+    from networkx import DiGraph
 
 
 def compile_workflow(
@@ -140,7 +143,7 @@ def _parameters(structure: Structure, inside: Collection[str]) -> dict[str, Inpu
     return {node.config.name or node.id: node.config for node in nodes if isinstance(node.config, InputConfig)}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Planned:
     """A document without errors, its nodes with stand-ins for faulty disabled ones, and the outermost ones that run."""
 
@@ -157,6 +160,31 @@ class _Planned:
         problems = validate_structure(inner, max_iterations_cap=self.cap) if inner.disabled else ()
         return _Planned(inner, _with_stand_ins(inner, problems), self.cap)
 
+    @cached_property
+    def edges(self) -> dict[str | None, list[tuple[str, str]]]:
+        """The edges of each level: of the body of each loop or iterator, and under None those outside of all.
+
+        An edge into a nested body leads to its loop, and so does one to the loop's exit: the loop collects what leads
+        there, and so it is the loop that waits for it.
+        """
+        bodies, parent, loop_of = self.structure.bodies, self.structure.parent, self.structure.loop_of
+        found: dict[str | None, list[tuple[str, str]]] = {}
+        for link in self.structure.links:
+            source, target = link.source, loop_of.get(link.target, link.target)
+            level = parent.get(source)
+            if source in bodies and link.source_port in bodies[source].kind.body_ports:
+                source, level = LOOP_INPUT, source
+            if level is not None and target == level:
+                target = LOOP_OUTPUT
+            else:
+                while target and parent.get(target) != level:
+                    target = parent.get(target, "")
+            if target:
+                found.setdefault(level, []).append((source, target))
+        for body in bodies.values():
+            found.setdefault(parent.get(body.loop), []).append((body.loop, body.exit))
+        return found
+
 
 class _GraphCompiler:
     """Compiles one graph: the whole workflow (`loop` is None) or the body of a loop or iterator."""
@@ -167,9 +195,12 @@ class _GraphCompiler:
         self.loop = loop
         self.around = around
         self.body = structure.bodies[loop] if loop is not None else None
-        self.graph = self._synthetic_graph()
-        self.order = [node for node in structure.order if node in self.graph]
+        self.order = structure.members.get(loop, [])
+        if loop is None and planned.only is not None:
+            self.order = [node for node in self.order if node in planned.only]
         self.position = {node: index for index, node in enumerate(self.order)}
+        self.graph = self._synthetic_graph()
+        self.noted = self._noted()
         self.slots: dict[tuple[str, str], int] = {}
         self.constants: list[tuple[int, int]] = []
         self.body_slots = (
@@ -184,42 +215,26 @@ class _GraphCompiler:
             for node in self.order
         }
 
-    def _synthetic_graph(self) -> Graph:
+    def _synthetic_graph(self) -> DiGraph[str]:
         """The graph of this level: loops stand for nested bodies, synthetic nodes replace this loop's ends."""
-        nodes = self.structure.members.get(self.loop, ())
-        if self.body is None and self.planned.only is not None:
-            nodes = [node for node in nodes if node in self.planned.only]
-        graph = make_graph(nodes if self.body is None else (*nodes, LOOP_INPUT, LOOP_OUTPUT))
-        if self.body is None and not self.structure.bodies and self.planned.only is None:
-            graph.add_edges_from((link.source, link.target) for link in self.structure.links)
-            return graph
-        graph.add_edges_from(self._edges(graph))
-        graph.add_edges_from((body.loop, body.exit) for body in self.structure.bodies.values() if body.loop in graph)
+        from networkx import DiGraph
+
+        graph: DiGraph[str] = DiGraph()
+        graph.add_nodes_from(self.order if self.body is None else (*self.order, LOOP_INPUT, LOOP_OUTPUT))
+        edges = self.planned.edges.get(self.loop, ())
+        if self.loop is None and self.planned.only is not None:
+            edges = [(source, target) for source, target in edges if source in graph and target in graph]
+        graph.add_edges_from(edges)
         return graph
 
-    def _edges(self, graph: Graph) -> Iterator[tuple[str, str]]:
-        for link in self._links():
-            source = LOOP_INPUT if self.body and link.source == self.body.loop else self._here(link.source)
-            if self.body is not None and link.target == self.body.exit:
-                target = LOOP_OUTPUT
-            else:
-                # What leads to a nested loop's exit is collected by that loop, and so it is the loop that waits for it.
-                target = self._here(self.structure.loop_of.get(link.target, link.target))
-            if source in graph and target in graph and source != target:
-                yield source, target
-
-    def _links(self) -> Iterable[Link]:
-        """The edges that may belong to this level: in a body, those that start in it."""
-        if self.body is None:
-            return self.structure.links
-        sources = (self.body.loop, *self.body.nodes)
-        return (link for node in sources for link in self.structure.links_from.get(node, ()))
-
-    def _here(self, node: str) -> str:
-        """The node of this level that contains a node: itself or the nested loop around it; empty if none does."""
-        while node and self.structure.parent.get(node) != self.loop:
-            node = self.structure.parent.get(node, "")
-        return node
+    def _noted(self) -> str | None:
+        """The node that gets the iteration note: the first that takes one, in a loop that gives it."""
+        around = None if self.loop is None else self.planned.nodes[self.loop].config
+        if not isinstance(around, LoopConfig) or not around.inject_feedback:
+            return None
+        nodes = self.planned.nodes
+        takes = (node for node in self.order if nodes[node].spec.iteration_note and nodes[node].node.enabled)
+        return next(takes, None)
 
     def _slot(self, node: str, port: str) -> int:
         """The slot of a value on this level; a value from outside becomes a constant of the body."""
@@ -261,7 +276,7 @@ class _GraphCompiler:
             enabled=resolved.node.enabled,
             inputs=inputs,
             converts=any(port.convert is not None for port in inputs),
-            blank=dict.fromkeys(resolved.inputs) if spec.texts(config) else None,
+            blank=dict.fromkeys(resolved.inputs) if resolved.texts else None,
             outputs=tuple(self.outputs[resolved.id].items()),
             followers=tuple(
                 sorted([self.position[node] for node in self.graph.successors(resolved.id) if node != LOOP_OUTPUT])
@@ -269,7 +284,7 @@ class _GraphCompiler:
             loop=self._loop(resolved) if body is not None and body.kind is LOOP else None,
             iterator=self._iterator(resolved) if body is not None and body.kind is ITERATOR else None,
             exit_of=self.position[loop_of_exit] if loop_of_exit is not None else None,
-            tells_iteration=self._tells_iteration(resolved),
+            tells_iteration=resolved.id == self.noted,
             result_name=(config.name or resolved.id) if isinstance(config, OutputConfig) else None,
             subflow=self._subflow(resolved.id),
             output_key=config.__dict__.get("output_key", ""),  # `getattr` is slow where a model has no such field
@@ -285,7 +300,7 @@ class _GraphCompiler:
     def _inputs(self, resolved: Resolved, *, is_pinned: bool = False) -> tuple[InputPlan, ...]:
         sources: dict[str, list[int]] = {}
         for link in self.structure.links_to.get(resolved.id, ()):
-            if is_pinned and self.body is None and self._here(link.source) not in self.graph:
+            if is_pinned and self.body is None and link.source not in self.graph:
                 continue  # a part has nothing before a pinned node
             sources.setdefault(link.target_port, []).append(self._slot(link.source, link.source_port))
         return tuple(
@@ -336,17 +351,6 @@ class _GraphCompiler:
                 _GraphCompiler(inner).build(), _parameters(inner.structure, inner.structure.workflow.nodes_by_id)
             )
         )
-
-    def _tells_iteration(self, resolved: Resolved) -> bool:
-        """Whether the node gets the iteration note: it is the first node of a loop that takes one."""
-        around = None if self.loop is None else self.planned.nodes[self.loop].config
-        if not isinstance(around, LoopConfig) or not around.inject_feedback:
-            return False
-        nodes = self.planned.nodes
-        first = next(
-            (node for node in self.order if nodes[node].spec.iteration_note and nodes[node].node.enabled), None
-        )
-        return first == resolved.id
 
 
 def _judge(config: LoopConfig, body: Sequence[str]) -> NodePlan:

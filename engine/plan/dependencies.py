@@ -15,7 +15,7 @@ from engine.document.problems import Problem
 from engine.errors import EngineError
 from engine.models.protocol import ModelChoice
 from engine.nodes.spec import ITERATOR, LOOP, is_body_port
-from engine.plan.graph_algorithms import Graph, leading_to, make_graph, reachable
+from engine.plan.graph_algorithms import Neighbors, reachable, reverse
 from engine.plan.partial_run import Extent, Part
 from engine.plan.resolve import UNPINNABLE, Resolved
 from engine.plan.structure import Structure
@@ -52,13 +52,12 @@ def part_nodes(structure: Structure, part: Part) -> PartNodes:
     if part.node not in structure.workflow.nodes_by_id:
         ids = ", ".join(structure.workflow.nodes_by_id)
         raise EngineError(f'There is no node "{shown(part.node, 60)}".', f"There are: {ids}.")
-    graph = _dependencies(structure)
+    dependents = _dependents(structure)
     targets = _with_ends(structure, {outermost(structure, part.node)})
-    after = reachable(graph, targets) - targets
+    after = reachable(dependents, targets) - targets
     if part.extent is Extent.FROM:
         targets, after = targets | after, set[str]()
-    before = set[str]().union(*(leading_to(graph, target) for target in targets))
-    needed = _with_ends(structure, before) - targets
+    needed = _with_ends(structure, reachable(reverse(dependents), targets)) - targets
     return PartNodes(frozenset(targets), frozenset(needed), frozenset(after))
 
 
@@ -69,7 +68,7 @@ def _with_ends(structure: Structure, nodes: set[str]) -> set[str]:
 
 def nodes_after(structure: Structure, nodes: Iterable[str]) -> frozenset[str]:
     """Return these outermost nodes and all that depend on them."""
-    return frozenset(reachable(_dependencies(structure), nodes))
+    return frozenset(reachable(_dependents(structure), nodes))
 
 
 def outermost(structure: Structure, node: str) -> str:
@@ -147,7 +146,7 @@ def stale_nodes(
 
 def _with_other_state_writers(before: Structure, after: Structure) -> set[str]:
     """Return the outermost nodes that read a named state which other nodes set than before."""
-    was, now = (set(_state_dependencies(structure, _edges(structure))) for structure in (before, after))
+    was, now = (set(_state_dependencies(structure, _followers(structure))) for structure in (before, after))
     return {reader for reader, _, _ in was ^ now} & set(after.members.get(None, ()))
 
 
@@ -202,27 +201,29 @@ def _with_subflow(structure: Structure, node_id: str) -> Iterator[Resolved]:
         yield from _with_subflow(inner, node) if inner is not None else ()
 
 
-def _dependencies(structure: Structure) -> Graph:
-    """The outermost nodes, with an edge to each node from those that it depends on."""
-    graph = _edges(structure)
-    for reader, _, writer in _state_dependencies(structure, graph):
-        graph.add_edge(writer, reader)
-    return graph
+def _dependents(structure: Structure) -> dict[str, list[str]]:
+    """The outermost nodes, each with those that depend on it."""
+    found = _followers(structure)
+    for reader, _, writer in _state_dependencies(structure, found):  # sees the nodes added here
+        found[writer].append(reader)
+    return found
 
 
-def _edges(structure: Structure) -> Graph:
-    """The outermost nodes and the edges between them, apart from those to pinned nodes."""
-    graph = make_graph(structure.members.get(None, ()))
-    pinned = structure.replaced_by_pins
+def _followers(structure: Structure) -> dict[str, list[str]]:
+    """The outermost nodes, each with those to which its edges lead, apart from pinned ones."""
+    # Without an order, where there is a cycle, all nodes are outermost.
+    found: dict[str, list[str]] = {node: [] for node in structure.members.get(None, structure.workflow.nodes_by_id)}
     for link in structure.links:
         source, target = (
             _around(structure, link.source),
             _around(structure, structure.loop_of.get(link.target, link.target)),
         )
-        if source != target and target not in pinned:
-            graph.add_edge(source, target)
-    graph.add_edges_from((body.loop, body.exit) for body in structure.bodies.values() if body.loop in graph)
-    return graph
+        if source != target and target not in structure.replaced_by_pins:
+            found[source].append(target)
+    for body in structure.bodies.values():
+        if body.loop in found:
+            found[body.loop].append(body.exit)
+    return found
 
 
 def _around(structure: Structure, node: str) -> str:
@@ -232,18 +233,18 @@ def _around(structure: Structure, node: str) -> str:
     return node
 
 
-def _state_dependencies(structure: Structure, graph: Graph) -> Iterator[tuple[str, str, str]]:
+def _state_dependencies(structure: Structure, followers: Neighbors) -> Iterator[tuple[str, str, str]]:
     """Yield each outermost node that reads a named state, the name, and each node that sets it and is not after it."""
     writers: dict[str, set[str]] = {}
     readers: list[tuple[str, str]] = []
-    for node in graph:
+    for node in followers:
         for member in everything_in(structure, [node]):
             for resolved in _with_subflow(structure, member):
                 key = resolved.node.config.get("output_key")
                 if isinstance(key, str) and key:
                     writers.setdefault(key, set()).add(node)
-                paths = (path for text in resolved.spec.texts(resolved.config) for path in text.paths)
+                paths = (path for text in resolved.texts for path in text.paths)
                 readers += [(node, path[1]) for path in paths if path[0] == "state" and len(path) > 1]
     for reader, key in readers if writers else ():
         if reader not in structure.replaced_by_pins and key in writers:
-            yield from ((reader, key, writer) for writer in writers[key] - reachable(graph, [reader]))
+            yield from ((reader, key, writer) for writer in writers[key] - reachable(followers, [reader]))

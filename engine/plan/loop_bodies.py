@@ -18,15 +18,7 @@ from itertools import pairwise
 from engine.document.model import Workflow
 from engine.document.problems import Problem
 from engine.nodes.spec import ITERATOR, LOOP, PAIR_BY_START, Pair
-from engine.plan.graph_algorithms import (
-    Graph,
-    find_cycle,
-    leading_to,
-    make_graph,
-    reachable,
-    subgraph,
-    topological_order,
-)
+from engine.plan.graph_algorithms import Neighbors, find_cycle, reachable, topological_order
 from engine.plan.resolve import Link, Resolution
 from engine.text_sanitizing import shown
 
@@ -57,31 +49,37 @@ class Body:
 
 
 def find_body(
-    loop: str, exit_id: str, workflow: Workflow, graph: Graph, leaving: list[Link], exit_of: dict[str, str]
+    loop: str,
+    workflow: Workflow,
+    successors: Neighbors,
+    predecessors: Neighbors,
+    leaving: list[Link],
+    exit_of: dict[str, str],
 ) -> Body:
     """Find a loop's body.
 
     Args:
         loop: The loop.
-        exit_id: Its exit.
         workflow: The document.
-        graph: All its nodes, with each loop connected to its exit.
+        successors: The nodes after each node, where an exit comes after its loop.
+        predecessors: The nodes before each node.
         leaving: The edges that start at the loop.
         exit_of: The exit of each loop.
     """
-    kind = PAIR_BY_START[workflow.nodes_by_id[loop].type]
+    kind, exit_id = PAIR_BY_START[workflow.nodes_by_id[loop].type], exit_of[loop]
     seeds = [link.target for link in leaving if link.source_port in kind.body_ports]
-    forward = reachable(graph, seeds, stop_at=exit_id)
-    core = (forward & leading_to(graph, exit_id, stop_at=loop)) - {loop, exit_id}
+    forward = reachable(successors, seeds, stop_at=exit_id)
+    core = (forward & reachable(predecessors, [exit_id], stop_at=loop)) - {loop, exit_id}
     hanging = forward - core - {loop, exit_id}
     side: set[str] = set()
     if hanging:  # rare, and most of the document may come after a loop
         results = [link.target for link in leaving if link.source_port not in kind.body_ports]
-        after = reachable(graph, [exit_id, *(node for node in results if node not in core)])
+        hanging -= reachable(successors, [exit_id, *(node for node in results if node not in core)])
+        between = {node: [after for after in successors[node] if after in hanging] for node in hanging}
         loop_of = {there: its_loop for its_loop, there in exit_of.items()}
-        for node in reversed(topological_order(subgraph(graph, hanging - after))):
+        for node in reversed(topological_order(between)):
             leaves = workflow.nodes_by_id[node].type == "output" or loop_of.get(node, node) not in forward
-            if not leaves and all(successor in side for successor in graph.successors(node)):
+            if not leaves and side.issuperset(successors[node]):
                 side.add(node)
     return Body(kind, loop, exit_id, frozenset(core | side), frozenset(side))
 
@@ -110,7 +108,9 @@ def body_problems(bodies: dict[str, Body], found: list[Link], name: Name) -> Ite
             )
 
 
-def waiting_problem(bodies: dict[str, Body], found: list[Link], graph: Graph, name: Name) -> Problem | None:
+def waiting_problem(
+    bodies: dict[str, Body], found: list[Link], predecessors: Neighbors, name: Name
+) -> Problem | None:
     """Report a loop that waits for itself, if there is one.
 
     A loop waits for the values that enter its body from outside. This makes a cycle that the edges alone do not show if
@@ -119,7 +119,7 @@ def waiting_problem(bodies: dict[str, Body], found: list[Link], graph: Graph, na
     Args:
         bodies: All bodies.
         found: The edges.
-        graph: All nodes, with each loop connected to its exit; without a cycle.
+        predecessors: The nodes before each node, where a loop comes before its exit; without a cycle.
         name: Returns what people call a node.
     """
     owners = ((link, bodies.get(link.source)) for link in found)
@@ -137,7 +137,10 @@ def waiting_problem(bodies: dict[str, Body], found: list[Link], graph: Graph, na
     }
     if not waits:
         return None
-    cycle = find_cycle(make_graph(graph, [*graph.edges, *waits]))
+    before = {node: [*there] for node, there in predecessors.items()}
+    for source, loop in waits:
+        before[loop].append(source)
+    cycle = find_cycle(before)
     if cycle is None:
         return None
     source, loop = next(step for step in pairwise(cycle) if step in waits)

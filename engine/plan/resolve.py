@@ -18,6 +18,7 @@ from engine.nodes.node_names import node_names
 from engine.nodes.node_registry import Registry
 from engine.nodes.spec import AnySpec, NodeConfig, Port, is_body_port
 from engine.text_sanitizing import shown
+from engine.values import immutable
 
 _ID: Final = re.compile(NODE_ID_PATTERN)
 
@@ -37,9 +38,10 @@ class Resolved:
         type: The name of its type.
         inputs: Its input ports by name.
         outputs: Its output ports by name, `error` included where the settings ask for it.
+        texts: The templates and expressions in its settings.
     """
 
-    __slots__ = ("config", "id", "inputs", "node", "outputs", "spec", "takes_any_port", "type")
+    __slots__ = ("config", "id", "inputs", "node", "outputs", "spec", "takes_any_port", "texts", "type")
 
     def __init__(self, node: Node, spec: AnySpec, config: Any, *, takes_any_port: bool = False) -> None:
         self.node = node
@@ -50,6 +52,7 @@ class Resolved:
         self.type = node.type
         self.inputs: dict[str, Port] = {port.name: port for port in spec.inputs(config)}
         self.outputs: dict[str, Port] = {port.name: port for port in spec.all_outputs(config)}
+        self.texts = spec.texts(config)
 
 
 @dataclass(frozen=True)
@@ -202,7 +205,7 @@ UNPINNABLE: Final = {
 """What to do instead for the node types that cannot be pinned."""
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Link:
     """An edge whose ends exist."""
 
@@ -229,8 +232,10 @@ def links(workflow: Workflow, resolution: Resolution) -> tuple[list[Link], list[
         problems.extend(faults)
         if source in ids and target in ids and not any(fault.code == "unknown-port" for fault in faults):
             found.append(link)
-    problems.extend(_overused_ports(found, resolution))
-    problems.extend(_unconnected_ports(found, resolution))
+    connected = {(link.target, link.target_port) for link in found}
+    if len(connected) < len(found):
+        problems.extend(_overused_ports(found, resolution))
+    problems.extend(_unconnected_ports(connected, resolution))
     return found, problems
 
 
@@ -328,8 +333,7 @@ def _doubles(there: list[Link]) -> Iterator[Link]:
         seen.add((link.source, link.source_port))
 
 
-def _unconnected_ports(found: list[Link], resolution: Resolution) -> Iterator[Problem]:
-    connected = {(link.target, link.target_port) for link in found}
+def _unconnected_ports(connected: set[tuple[str, str]], resolution: Resolution) -> Iterator[Problem]:
     for resolved in resolution.nodes.values():
         for port in resolved.inputs.values():
             if port.required and (resolved.id, port.name) not in connected:

@@ -23,7 +23,7 @@ from engine.nodes.loop import LoopConfig
 from engine.nodes.node_registry import Registry, builtin_registry
 from engine.nodes.spec import LOOP, Pair
 from engine.nodes.subflow import SUBFLOW, SubflowConfig, json_object, json_objects
-from engine.plan.graph_algorithms import Graph, find_cycle, make_graph, topological_order
+from engine.plan.graph_algorithms import Neighbors, find_cycle, topological_order
 from engine.plan.loop_bodies import Body, body_problems, find_body, pair, parents, waiting_problem
 from engine.plan.resolve import Link, Resolution, Resolved, links, resolve
 from engine.text_sanitizing import shown
@@ -217,26 +217,32 @@ def _analyse_level(workflow: Workflow, registry: Registry) -> Structure:
         leading.setdefault(link.target, []).append(link)
     problems = [*resolution.problems, *problems]
     make = partial(Structure, workflow, registry, resolution, found, leaving, leading)
-    graph = make_graph(workflow.nodes_by_id, ((link.source, link.target) for link in found))
-    order = topological_order(graph)
-    cycle = _cycle(graph, order, resolution.name)
+    ids = workflow.nodes_by_id
+    successors = {node: [link.target for link in leaving.get(node, ())] for node in ids}
+    predecessors = {node: [link.source for link in leading.get(node, ())] for node in ids}
+    order = topological_order(successors)
+    cycle = _cycle(predecessors, order, resolution.name)
     if cycle is not None:
         return make(problems=[*problems, cycle])
     pairing = pair(workflow, resolution, leading, order)
     problems.extend(pairing.problems)
     if not pairing.exit_of:
         return make(order, problems=problems)
-    graph.add_edges_from(pairing.exit_of.items())
-    order = topological_order(graph)
-    cycle = _cycle(graph, order, resolution.name)
-    if cycle is not None:
-        return make(problems=[*problems, cycle])
+    for loop, exit_id in pairing.exit_of.items():
+        successors[loop].append(exit_id)
+        predecessors[exit_id].append(loop)
+    position = {node: index for index, node in enumerate(order)}
+    if any(position[exit_id] < position[loop] for loop, exit_id in pairing.exit_of.items()):
+        order = topological_order(successors)
+        cycle = _cycle(predecessors, order, resolution.name)
+        if cycle is not None:
+            return make(problems=[*problems, cycle])
     bodies = {
-        loop: find_body(loop, exit_id, workflow, graph, leaving.get(loop, []), pairing.exit_of)
-        for loop, exit_id in pairing.exit_of.items()
+        loop: find_body(loop, workflow, successors, predecessors, leaving.get(loop, []), pairing.exit_of)
+        for loop in pairing.exit_of
     }
     problems.extend(body_problems(bodies, found, resolution.name))
-    waiting = waiting_problem(bodies, found, graph, resolution.name)
+    waiting = waiting_problem(bodies, found, predecessors, resolution.name)
     problems.extend([waiting] if waiting is not None else [])
     structure = make(order, bodies, parents(bodies), problems=problems)
     for body in (body for body in bodies.values() if body.kind is LOOP):
@@ -245,8 +251,8 @@ def _analyse_level(workflow: Workflow, registry: Registry) -> Structure:
     return structure
 
 
-def _cycle(graph: Graph, order: list[str], name: Callable[[str], str]) -> Problem | None:
-    nodes = find_cycle(graph, order)
+def _cycle(predecessors: Neighbors, order: list[str], name: Callable[[str], str]) -> Problem | None:
+    nodes = find_cycle(predecessors, order)
     if nodes is None:
         return None
     names = [name(node) for node in nodes]

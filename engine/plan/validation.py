@@ -86,7 +86,7 @@ def name_problems(structure: Structure) -> Iterator[Problem]:
     """Report each variable of a template or an expression that cannot have a value."""
     states = state_names(structure)
     for resolved in structure.resolution.nodes.values():
-        for text in resolved.spec.texts(resolved.config):
+        for text in resolved.texts:
             if _names_only_ports(text, resolved):
                 continue
             checker = _Checker(structure, resolved, text, states)
