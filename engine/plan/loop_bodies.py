@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Final
 
 from engine.document.model import Workflow
 from engine.document.problems import Problem
-from engine.nodes.spec import ITERATOR, LOOP, PAIR_BY_START, Pair
+from engine.nodes.spec import ITERATOR, LOOP, PAIR_BY_END, PAIR_BY_START, Pair
 from engine.plan.graph_algorithms import Neighbors, find_cycle, reachable, topological_order
 from engine.plan.resolve import Link, Resolution
 from engine.text_sanitizing import shown
@@ -27,6 +28,8 @@ Name = Callable[[str], str]
 
 MAX_DEPTH = 64
 """How deep loops may nest; each level needs some of Python's stack."""
+
+_PAIRED: Final = PAIR_BY_START.keys() | PAIR_BY_END.keys()
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,14 +255,17 @@ def pair(
     """
     exit_of: dict[str, str] = {}
     problems: list[Problem] = []
-    for kind in (LOOP, ITERATOR):
-        starts = [node.id for node in workflow.nodes if node.type == kind.start]
-        ends = [node.id for node in workflow.nodes if node.type == kind.end]
+    paired = [node for node in workflow.nodes_by_id.values() if node.type in _PAIRED]
+    for kind in (LOOP, ITERATOR) if paired else ():
+        starts = [node.id for node in paired if node.type == kind.start]
+        ends = [node.id for node in paired if node.type == kind.end]
         if not starts and not ends:
             continue
         named = {end: _named_start(kind, end, resolution) for end in ends}
         ended_by = {end: name for end, name in named.items() if name in starts}
-        _pair_like_brackets(kind, leading, order, starts, {e: n for e, n in named.items() if not n}, ended_by)
+        unnamed = {end for end in ends if not named[end]}
+        if unnamed and (len(starts) > 1 or len(ends) > 1):
+            _pair_like_brackets(kind, leading, order, starts, unnamed, ended_by)
         open_starts = [start for start in starts if start not in ended_by.values()]
         open_ends = [end for end in ends if end not in ended_by and not named[end]]
         if len(open_starts) == len(open_ends) == 1:
@@ -283,7 +289,7 @@ def _pair_like_brackets(
     leading: Mapping[str, list[Link]],
     order: Iterable[str],
     starts: list[str],
-    unnamed: dict[str, str],
+    unnamed: set[str],
     ended_by: dict[str, str],
 ) -> None:
     """Add the pairs that follow from the paths to `ended_by`; `open_at` has the open loops after each node."""

@@ -186,3 +186,14 @@ def test_any_nested_loops_are_paired(nest: Nest, random: Any, named: float) -> N
 
     assert pairs(workflow) == expected
     assert codes(workflow) == []
+
+
+@pytest.mark.parametrize("kind", ["loop", "exit"])
+def test_a_second_node_with_the_id_of_another_is_no_end_of_a_loop(kind: str) -> None:
+    ends = {"loop": ("text", "exit"), "exit": ("loop", "text")}[kind]
+    nodes = [{"id": "text", "type": "input"}, {"id": "text", "type": kind}]
+    nodes += [{"id": name, "type": name} for name in ends if name != "text"]
+    workflow = of_json(nodes, [])
+
+    assert pairs(workflow) == {}
+    assert "duplicate-id" in codes(workflow)
