@@ -6,7 +6,8 @@ This module knows neither how a graph is run nor which node types there are.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+import dataclasses
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, Generic, Literal, TypeVar
@@ -15,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from engine.document.problems import FieldProblem
 from engine.errors import EngineError
-from engine.expr import Expression, ExpressionError, Template, TemplateError, compile_expression, compile_template
+from engine.expr import ExpressionError, TemplateError, compile_expression, compile_template
 from engine.expr.correction import correct
 from engine.models.protocol import ModelChoice
 from engine.nodes.context import NodeContext
@@ -135,9 +136,9 @@ class TextKind(StrEnum):
     EXPRESSION = "expression"
 
 
-@immutable
+@dataclass(slots=True, unsafe_hash=True)
 class NamedText:
-    """A template or expression in the settings of a node.
+    """A template or expression in the settings of a node, compiled at once. Immutable.
 
     Attributes:
         field: Dotted path of the setting.
@@ -146,6 +147,9 @@ class NamedText:
         names: Bare names that it may use.
         ports: Whether it may use the node's input ports too.
         namespaces: Which of `loop`, `nodes`, `state` it may use.
+        paths: The dotted paths that it reads; none if it does not compile.
+        elements: The members of list elements that it reads (see `Expression.elements`); none if it does not compile.
+        problem: Why it does not compile; None if it does.
     """
 
     field: str
@@ -154,41 +158,27 @@ class NamedText:
     names: frozenset[str] = frozenset()
     ports: bool = True
     namespaces: frozenset[str] = frozenset({"loop"})
+    paths: frozenset[tuple[str, ...]] = dataclasses.field(init=False, repr=False, compare=False)
+    elements: frozenset[tuple[tuple[str, ...], tuple[str, ...]]] = dataclasses.field(
+        init=False, repr=False, compare=False
+    )
+    problem: FieldProblem | None = dataclasses.field(default=None, init=False, repr=False, compare=False)
 
-    def compile(self) -> Template | Expression:
-        """Compile the text.
-
-        Raises:
-            TemplateError, ExpressionError: It is not well-formed.
-        """
-        return compile_template(self.text) if self.kind is TextKind.TEMPLATE else compile_expression(self.text)
-
-    @property
-    def paths(self) -> frozenset[tuple[str, ...]]:
-        """The dotted paths that it reads; none if it does not compile."""
+    def __post_init__(self) -> None:
         try:
-            return self.compile().paths
-        except (ExpressionError, TemplateError):
-            return frozenset()
+            is_template = self.kind is TextKind.TEMPLATE
+            compiled = compile_template(self.text) if is_template else compile_expression(self.text)
+            self.paths, self.elements = compiled.paths, compiled.elements
+        except (ExpressionError, TemplateError) as error:
+            self.paths, self.elements = frozenset(), frozenset()
+            self.problem = self._problem(error)
 
-    @property
-    def elements(self) -> frozenset[tuple[tuple[str, ...], tuple[str, ...]]]:
-        """The members of list elements that it reads (see `Expression.elements`); none if it does not compile."""
-        try:
-            return self.compile().elements
-        except (ExpressionError, TemplateError):
-            return frozenset()
-
-    def problems(self) -> Iterator[FieldProblem]:
-        """The problem of a text that does not compile."""
-        try:
-            self.compile()
-        except TemplateError as error:
-            yield FieldProblem("bad-template", self.field, error.message, error.remedy)
-        except ExpressionError as error:
-            correction = correct(self.text, {*self.names, *self.namespaces}) or ""
-            remedy = f"Did you mean `{correction}`?" if correction else error.remedy
-            yield FieldProblem("bad-expression", self.field, error.message, remedy, correction=correction)
+    def _problem(self, error: ExpressionError | TemplateError) -> FieldProblem:
+        if isinstance(error, TemplateError):
+            return FieldProblem("bad-template", self.field, error.message, error.remedy)
+        correction = correct(self.text, {*self.names, *self.namespaces}) or ""
+        remedy = f"Did you mean `{correction}`?" if correction else error.remedy
+        return FieldProblem("bad-expression", self.field, error.message, remedy, correction=correction)
 
 
 CACHED_TEXTS: Final = 1024
@@ -266,12 +256,6 @@ class NodeSpec(Generic[ConfigT]):
     iteration_note: bool = False
     synonyms: tuple[str, ...] = ()
     keeps_retry_state: bool = False
-
-    def problems(self, config: ConfigT) -> Iterator[FieldProblem]:
-        """The problems of its texts, and those that `check` finds."""
-        for text in self.texts(config):
-            yield from text.problems()
-        yield from self.check(config)
 
     def all_outputs(self, config: ConfigT) -> tuple[Port, ...]:
         """Its output ports, with `error` where the settings ask for it."""

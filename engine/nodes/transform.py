@@ -51,19 +51,18 @@ class TransformConfig(NodeConfig, OutputKey):
     )
 
 
-def _texts(config: TransformConfig) -> tuple[NamedText, ...]:
-    if config.mode == "template":
-        return _named("template", TextKind.TEMPLATE, config.template)
-    return _named("expression", TextKind.EXPRESSION, config.expression)
+def _text(config: TransformConfig) -> str:
+    return config.template if config.mode == "template" else config.expression
 
 
 @lru_cache(maxsize=CACHED_TEXTS)
-def _named(field: str, kind: TextKind, text: str) -> tuple[NamedText, ...]:
-    return (NamedText(field, kind, text),)
+def _texts(mode: str, text: str) -> tuple[NamedText, ...]:
+    return (NamedText(mode, TextKind(mode), text),)
 
 
 @lru_cache(maxsize=CACHED_TEXTS)
-def _ports(texts: tuple[NamedText, ...]) -> tuple[Port, ...]:
+def _ports(mode: str, text: str) -> tuple[Port, ...]:
+    texts = _texts(mode, text)
     return (
         Port("input", help="What the text calls {{input}}.", required=uses(texts, "input"), gate=True, many=True),
         *named_ports(texts, beside=("input",)),
@@ -94,11 +93,11 @@ SPEC = NodeSpec(
     help="Computes a value with a template or an expression, without a model.",
     icon="mdi6.function-variant",
     config=TransformConfig,
-    inputs=lambda config: _ports(_texts(config)),
+    inputs=lambda config: _ports(config.mode, _text(config)),
     outputs=lambda config: _TEXT_OUTPUTS if config.mode == "template" else _OUTPUTS,
     run=_run,
     prepare=_prepare,
-    texts=_texts,
+    texts=lambda config: _texts(config.mode, _text(config)),
     summary=lambda config: choice_label(config, "mode"),
     synonyms=("template", "text", "format", "join", "replace", "json", "code"),
 )

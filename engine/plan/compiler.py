@@ -38,7 +38,6 @@ from engine.nodes.spec import (
     Outputs,
     Port,
     PortType,
-    is_body_port,
 )
 from engine.plan.dependencies import everything_in, is_outside, part_nodes
 from engine.plan.execution_plan import (
@@ -52,6 +51,7 @@ from engine.plan.execution_plan import (
     Plan,
     SubflowPlan,
 )
+from engine.plan.loop_bodies import Body
 from engine.plan.partial_run import Part
 from engine.plan.resolve import Resolved
 from engine.plan.structure import Structure, analyse
@@ -153,10 +153,10 @@ class _Planned:
     only: Collection[str] | None = None
 
     def subflow(self, node: str) -> _Planned | None:
-        """The workflow of a subflow; None for other nodes and for disabled subflows."""
-        inner = self.structure.subflows.get(node)
-        if inner is None or node in self.structure.disabled:
+        """The workflow of a subflow; None for a disabled one."""
+        if node in self.structure.disabled:
             return None
+        inner = self.structure.subflows[node]
         problems = validate_structure(inner, max_iterations_cap=self.cap) if inner.disabled else ()
         return _Planned(inner, _with_stand_ins(inner, problems), self.cap)
 
@@ -206,14 +206,7 @@ class _GraphCompiler:
         self.body_slots = (
             [] if self.body is None else [self._slot(self.body.loop, p) for p in self.body.kind.body_ports]
         )
-        self.outputs: dict[str, dict[str, int]] = {
-            node: {
-                link.source_port: self._slot(node, link.source_port)
-                for link in structure.links_from.get(node, ())
-                if not is_body_port(structure.workflow.node(node).type, link.source_port)
-            }
-            for node in self.order
-        }
+        self.outputs = {node: self._outputs(node) for node in self.order}
 
     def _synthetic_graph(self) -> DiGraph[str]:
         """The graph of this level: loops stand for nested bodies, synthetic nodes replace this loop's ends."""
@@ -235,6 +228,13 @@ class _GraphCompiler:
         nodes = self.planned.nodes
         takes = (node for node in self.order if nodes[node].spec.iteration_note and nodes[node].node.enabled)
         return next(takes, None)
+
+    def _outputs(self, node: str) -> dict[str, int]:
+        """The slots of the ports at which edges of this level start."""
+        body = self.structure.bodies.get(node)
+        inner = body.kind.body_ports if body is not None else ()
+        ports = (link.source_port for link in self.structure.links_from.get(node, ()))
+        return {port: self._slot(node, port) for port in ports if port not in inner}
 
     def _slot(self, node: str, port: str) -> int:
         """The slot of a value on this level; a value from outside becomes a constant of the body."""
@@ -261,38 +261,36 @@ class _GraphCompiler:
         return GraphPlan(nodes, waits, first, len(self.slots), slots[0], constants, result, feedback, slots[1])
 
     def _node(self, resolved: Resolved) -> NodePlan:
-        body = self.structure.bodies.get(resolved.id)
-        loop_of_exit = self.structure.loop_of.get(resolved.id)
-        pinned = self._pinned(resolved)
+        node, spec, config = resolved.id, resolved.spec, resolved.config
+        body = self.structure.bodies.get(node)
+        loop_of_exit = self.structure.loop_of.get(node)
+        pinned = self._pinned(resolved, body)
         inputs = () if loop_of_exit is not None else self._inputs(resolved, is_pinned=pinned is not None)
-        spec, config = resolved.spec, resolved.config
+        followers = [self.position[after] for after in self.graph.successors(node) if after != LOOP_OUTPUT]
         return NodePlan(
-            position=self.position[resolved.id],
-            id=resolved.id,
-            title=self.structure.resolution.name(resolved.id),
+            position=self.position[node],
+            id=node,
+            title=self.structure.resolution.name(node),
             spec=spec,
             config=config,
             prepared=spec.prepare(config),
             enabled=resolved.node.enabled,
             inputs=inputs,
-            converts=any(port.convert is not None for port in inputs),
+            converts=any([port.convert is not None for port in inputs]),
             blank=dict.fromkeys(resolved.inputs) if resolved.texts else None,
-            outputs=tuple(self.outputs[resolved.id].items()),
-            followers=tuple(
-                sorted([self.position[node] for node in self.graph.successors(resolved.id) if node != LOOP_OUTPUT])
-            ),
+            outputs=tuple(self.outputs[node].items()),
+            followers=tuple(sorted(followers)),
             loop=self._loop(resolved) if body is not None and body.kind is LOOP else None,
             iterator=self._iterator(resolved) if body is not None and body.kind is ITERATOR else None,
             exit_of=self.position[loop_of_exit] if loop_of_exit is not None else None,
-            tells_iteration=resolved.id == self.noted,
-            result_name=(config.name or resolved.id) if isinstance(config, OutputConfig) else None,
-            subflow=self._subflow(resolved.id),
+            tells_iteration=node == self.noted,
+            result_name=(config.name or node) if isinstance(config, OutputConfig) else None,
+            subflow=self._subflow(node) if node in self.structure.subflows else None,
             output_key=config.__dict__.get("output_key", ""),  # `getattr` is slow where a model has no such field
             pinned=pinned,
         )
 
-    def _pinned(self, resolved: Resolved) -> Outputs | None:
-        body = self.structure.bodies.get(resolved.id)
+    def _pinned(self, resolved: Resolved, body: Body | None) -> Outputs | None:
         if body is not None and body.kind is ITERATOR:
             return {} if body.exit in self.structure.replaced_by_pins else None
         return dict(resolved.node.pinned) if resolved.node.pinned and resolved.node.enabled else None
@@ -303,17 +301,14 @@ class _GraphCompiler:
             if is_pinned and self.body is None and link.source not in self.graph:
                 continue  # a part has nothing before a pinned node
             sources.setdefault(link.target_port, []).append(self._slot(link.source, link.source_port))
-        return tuple(
-            InputPlan(
-                port.name,
-                tuple(sources.get(port.name, ())),
-                port.required or port.gate,
-                None if port.type is PortType.ANY else port.type,
-            )
-            for port in resolved.inputs.values()
+        inputs: list[InputPlan] = []
+        for port in resolved.inputs.values():
             # An open one that is required makes a loop be skipped.
-            if port.name in sources or (port.required and not is_pinned)
-        )
+            if port.name in sources or (port.required and not is_pinned):
+                convert = None if port.type is PortType.ANY else port.type
+                slots = tuple(sources.get(port.name, ()))
+                inputs.append(InputPlan(port.name, slots, port.required or port.gate, convert))
+        return tuple(inputs)
 
     def _loop(self, resolved: Resolved) -> LoopPlan:
         config, loop = resolved.config, resolved.id

@@ -24,16 +24,14 @@ _ID: Final = re.compile(NODE_ID_PATTERN)
 
 
 class Resolved:
-    """A node whose type and settings are known and valid. Immutable.
+    """A node whose type and settings are known and valid. Immutable once it is checked.
 
-    Args:
+    Attributes:
         node: The node in the document.
         spec: Its type.
         config: Its settings.
         takes_any_port: Whether edges may name ports that it does not have: it is disabled, and its settings, on which
             the ports may depend, have problems.
-
-    Attributes:
         id: The node's id.
         type: The name of its type.
         inputs: Its input ports by name.
@@ -43,11 +41,11 @@ class Resolved:
 
     __slots__ = ("config", "id", "inputs", "node", "outputs", "spec", "takes_any_port", "texts", "type")
 
-    def __init__(self, node: Node, spec: AnySpec, config: Any, *, takes_any_port: bool = False) -> None:
+    def __init__(self, node: Node, spec: AnySpec, config: Any) -> None:
         self.node = node
         self.spec = spec
         self.config = config
-        self.takes_any_port = takes_any_port
+        self.takes_any_port = False
         self.id = node.id
         self.type = node.type
         self.inputs: dict[str, Port] = {port.name: port for port in spec.inputs(config)}
@@ -97,10 +95,11 @@ def resolve(workflow: Workflow, registry: Registry) -> Resolution:
                 for place, message, remedy in config_errors(spec.config, error)
             )
             continue
-        faults = list(_config_problems(node, spec, config))
-        resolution.problems.extend(faults)
-        takes_any_port = bool(faults) and not node.enabled and has_errors(faults)
-        resolved = resolution.nodes[node.id] = Resolved(node, spec, config, takes_any_port=takes_any_port)
+        resolved = resolution.nodes[node.id] = Resolved(node, spec, config)
+        faults = list(_config_problems(resolved))
+        if faults:
+            resolution.problems.extend(faults)
+            resolved.takes_any_port = not node.enabled and has_errors(faults)
         if node.pinned:
             resolution.problems.extend(_pin_problems(resolved, resolution.name(node.id)))
     return resolution
@@ -142,7 +141,8 @@ def _unknown_type(node: Node, registry: Registry) -> Problem:
     )
 
 
-def _config_problems(node: Node, spec: AnySpec, config: NodeConfig) -> Iterator[Problem]:
+def _config_problems(resolved: Resolved) -> Iterator[Problem]:
+    node, spec, config = resolved.node, resolved.spec, resolved.config
     known = spec.config.__pydantic_fields__  # as `model_fields`, which looks for deprecated uses at every access
     for key in node.config:
         if key not in known:
@@ -162,7 +162,8 @@ def _config_problems(node: Node, spec: AnySpec, config: NodeConfig) -> Iterator[
             node=node.id,
             field="on_error",
         )
-    for fault in spec.problems(config):
+    faults = [text.problem for text in resolved.texts if text.problem is not None]
+    for fault in (*faults, *spec.check(config)):
         yield Problem(
             fault.code,
             fault.message,
