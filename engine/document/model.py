@@ -82,12 +82,14 @@ class Edge(_Part):
     @property
     def source(self) -> tuple[str, str]:
         """The node id and output port at which the edge starts."""
-        return _split(self.from_)
+        node, _, port = self.from_.partition(".")
+        return node, port
 
     @property
     def target(self) -> tuple[str, str]:
         """The node id and input port to which the edge leads."""
-        return _split(self.to)
+        node, _, port = self.to.partition(".")
+        return node, port
 
     def to_json(self) -> dict[str, Value]:
         """The edge as a JSON object; see `Workflow.to_json`."""
@@ -95,11 +97,6 @@ class Edge(_Part):
 
     def __str__(self) -> str:
         return f"{self.from_} -> {self.to}"
-
-
-def _split(end: str) -> tuple[str, str]:
-    node, _, port = end.partition(".")
-    return node, port
 
 
 class Workflow(_Part):

@@ -318,6 +318,7 @@ SPEC = NodeSpec(
     texts=prompt_texts,
     check=_check,
     summary=_summary,
+    exit_loop_field=lambda config: "tools" if EXIT_LOOP in config.tools else "",
     iteration_note=True,
     model=lambda config: config.choice,
     synonyms=("assistant", "react", "function calling"),

@@ -114,6 +114,7 @@ SPEC = NodeSpec(
     texts=prompt_texts,
     check=_check,
     summary=lambda config: config.model_summary + (" · structured" if config.reply_schema is not None else ""),
+    exit_loop_field=lambda config: "may_exit_loop" if config.may_exit_loop else "",
     iteration_note=True,
     model=lambda config: config.choice,
     synonyms=("prompt", "chat", "gpt", "model", "ai", "ask", "completion"),

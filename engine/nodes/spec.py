@@ -231,6 +231,7 @@ class NodeSpec(Generic[ConfigT]):
         recorded_members: The member names of that value, if it is always the same object.
         model: The model that it calls with given settings; None without one.
         model_field: The setting that chooses that model, as a dotted path.
+        exit_loop_field: The setting that lets a node end the loop around it; empty if it cannot.
         iteration_note: Whether it uses `NodeContext.iteration_note`, as the first such node of a loop body.
         synonyms: Other words that people search for.
         keeps_retry_state: Whether a retry continues after the failed attempt, with `NodeContext.retry_state`.
@@ -253,6 +254,7 @@ class NodeSpec(Generic[ConfigT]):
     recorded_members: tuple[str, ...] = ()
     model: Callable[[ConfigT], ModelChoice | None] = lambda _config: None
     model_field: str = "model"
+    exit_loop_field: Callable[[ConfigT], str] = lambda _config: ""
     iteration_note: bool = False
     synonyms: tuple[str, ...] = ()
     keeps_retry_state: bool = False

@@ -138,9 +138,9 @@ def models_called(structure: Structure, inside: Collection[str]) -> Iterator[tup
 
 
 def _parameters(structure: Structure, inside: Collection[str]) -> dict[str, InputConfig]:
-    known = structure.resolution.nodes.values()
-    nodes = (node for node in known if node.id in inside and node.id not in structure.disabled)
-    return {node.config.name or node.id: node.config for node in nodes if isinstance(node.config, InputConfig)}
+    inputs = [node for node in structure.resolution.nodes.values() if node.type == "input"]
+    running = (node for node in inputs if node.id in inside and node.id not in structure.disabled)
+    return {node.config.name or node.id: node.config for node in running if isinstance(node.config, InputConfig)}
 
 
 @dataclass(frozen=True)
@@ -266,6 +266,7 @@ class _GraphCompiler:
         loop_of_exit = self.structure.loop_of.get(node)
         pinned = self._pinned(resolved, body)
         inputs = () if loop_of_exit is not None else self._inputs(resolved, is_pinned=pinned is not None)
+        is_output = resolved.type == "output" and isinstance(config, OutputConfig)
         followers = [self.position[after] for after in self.graph.successors(node) if after != LOOP_OUTPUT]
         return NodePlan(
             position=self.position[node],
@@ -284,7 +285,7 @@ class _GraphCompiler:
             iterator=self._iterator(resolved) if body is not None and body.kind is ITERATOR else None,
             exit_of=self.position[loop_of_exit] if loop_of_exit is not None else None,
             tells_iteration=node == self.noted,
-            result_name=(config.name or node) if isinstance(config, OutputConfig) else None,
+            result_name=(config.name or node) if is_output else None,
             subflow=self._subflow(node) if node in self.structure.subflows else None,
             output_key=config.__dict__.get("output_key", ""),  # `getattr` is slow where a model has no such field
             pinned=pinned,

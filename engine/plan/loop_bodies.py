@@ -99,7 +99,8 @@ def body_problems(bodies: dict[str, Body], found: list[Link], name: Name) -> Ite
                 node=body.loop,
             )
     for link in found:
-        yield from _edge_problems(link, bodies, innermost, name)
+        if link.source in bodies or link.source in innermost:
+            yield from _edge_problems(link, bodies, innermost, name)
     yield from _overlaps(bodies, name)
     for loop, body in bodies.items():
         if _depth(loop, innermost) > MAX_DEPTH:

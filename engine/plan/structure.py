@@ -38,7 +38,7 @@ def inner_workflows(resolution: Resolution, registry: Registry) -> dict[str, Wor
     found: dict[str, Workflow] = {}
     for resolved in resolution.nodes.values():
         config = resolved.config
-        if not isinstance(config, SubflowConfig) or config.workflow is None:
+        if resolved.type != SUBFLOW or not isinstance(config, SubflowConfig) or config.workflow is None:
             continue
         try:
             workflow = Workflow.model_validate(upgraded_copy(config.workflow))

@@ -17,9 +17,7 @@ from engine.errors import did_you_mean
 from engine.exits import MAX_ITERATIONS_CAP
 from engine.expr.correction import correct
 from engine.models.protocol import ModelChoice
-from engine.nodes.agent_tools import EXIT_LOOP, AgentConfig
 from engine.nodes.input import InputConfig
-from engine.nodes.llm import LlmConfig
 from engine.nodes.loop import LoopConfig, range_problem
 from engine.nodes.node_registry import Registry
 from engine.nodes.output import OutputConfig
@@ -286,6 +284,8 @@ def _all_problems(structure: Structure, max_iterations_cap: int) -> list[Problem
         *secret_problems(structure.workflow, structure.registry),
         *_subflow_problems(structure, max_iterations_cap),
     ]
+    if not problems:
+        return []
     position = {node.id: index for index, node in enumerate(structure.workflow.nodes)}
     return sorted(
         (_softened(problem, structure) for problem in problems),
@@ -350,7 +350,7 @@ def _unknown_key(message: str, place: str) -> Problem:
 def _exit_loop_problems(structure: Structure) -> Iterator[Problem]:
     """Report nodes outside of all loops that have the tool `exit_loop`."""
     for resolved in structure.resolution.nodes.values():
-        field = _exit_loop_field(resolved.config)
+        field = resolved.spec.exit_loop_field(resolved.config)
         if field and structure.order and structure.around(resolved.id, LOOP) is None:
             yield Problem(
                 "exit-loop-outside",
@@ -359,13 +359,6 @@ def _exit_loop_problems(structure: Structure) -> Iterator[Problem]:
                 node=resolved.id,
                 field=field,
             )
-
-
-def _exit_loop_field(config: object) -> str:
-    """Return the setting that lets a node end its loop, or an empty string."""
-    if isinstance(config, LlmConfig):
-        return "may_exit_loop" if config.may_exit_loop else ""
-    return "tools" if isinstance(config, AgentConfig) and EXIT_LOOP in config.tools else ""
 
 
 def _parameter_problems(structure: Structure) -> Iterator[Problem]:
@@ -389,7 +382,7 @@ def _parameter_problems(structure: Structure) -> Iterator[Problem]:
 
 def _loop_problems(structure: Structure, cap: int) -> Iterator[Problem]:
     for resolved in structure.resolution.nodes.values():
-        if not isinstance(resolved.config, LoopConfig):
+        if resolved.type != LOOP.start or not isinstance(resolved.config, LoopConfig):
             continue
         fault = range_problem(resolved.config.max_iterations, cap)
         if fault is not None:
