@@ -87,11 +87,19 @@ def find_body(
     return Body(kind, loop, exit_id, frozenset(core | side), frozenset(side))
 
 
-def body_problems(bodies: dict[str, Body], found: list[Link], name: Name) -> Iterator[Problem]:
-    """Report empty bodies, edges that enter or leave a body illegally, overlaps, and loops nested too deep."""
-    innermost = parents(bodies)
+def body_problems(
+    bodies: dict[str, Body], innermost: dict[str, str], found: list[Link], name: Name
+) -> Iterator[Problem]:
+    """Report empty bodies, edges that enter or leave a body illegally, overlaps, and loops nested too deep.
+
+    Args:
+        bodies: All bodies.
+        innermost: The innermost loop around each node of a body.
+        found: The edges.
+        name: Returns what people call a node.
+    """
     for body in bodies.values():
-        if not body.nodes or not (body.nodes - body.side_branches):
+        if body.nodes == body.side_branches:
             yield Problem(
                 "empty-body",
                 f'Nothing is between the {body.kind.start} "{name(body.loop)}" and its end "{name(body.exit)}".',

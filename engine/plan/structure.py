@@ -241,10 +241,11 @@ def _analyse_level(workflow: Workflow, registry: Registry) -> Structure:
         loop: find_body(loop, workflow, successors, predecessors, leaving.get(loop, []), pairing.exit_of)
         for loop in pairing.exit_of
     }
-    problems.extend(body_problems(bodies, found, resolution.name))
+    innermost = parents(bodies)
+    problems.extend(body_problems(bodies, innermost, found, resolution.name))
     waiting = waiting_problem(bodies, found, predecessors, resolution.name)
     problems.extend([waiting] if waiting is not None else [])
-    structure = make(order, bodies, parents(bodies), problems=problems)
+    structure = make(order, bodies, innermost, problems=problems)
     for body in (body for body in bodies.values() if body.kind is LOOP):
         problems.extend(_control_problems(structure, body))
         problems.extend(_feedback_problems(structure, body))

@@ -82,20 +82,21 @@ class _Fault:
 
 def name_problems(structure: Structure) -> Iterator[Problem]:
     """Report each variable of a template or an expression that cannot have a value."""
-    states = state_names(structure)
-    for resolved in structure.resolution.nodes.values():
-        for text in resolved.texts:
-            if _names_only_ports(text, resolved):
-                continue
-            checker = _Checker(structure, resolved, text, states)
-            for name, fault in checker.faults():
-                message = f"`{shown(name, 120)}` cannot be filled in: {fault.sentence}"
-                suggestion = fault.suggestion
-                correction = "" if suggestion else checker.correction
-                remedy = f"Did you mean `{correction}`?" if correction else f"{suggestion} Correct the name.".lstrip()
-                yield Problem(
-                    "unknown-name", message, remedy, node=resolved.id, field=text.field, correction=correction
-                )
+    unsure = [
+        (resolved, text)
+        for resolved in structure.resolution.nodes.values()
+        for text in resolved.texts
+        if not _names_only_ports(text, resolved)
+    ]
+    states = state_names(structure) if unsure else {}
+    for resolved, text in unsure:
+        checker = _Checker(structure, resolved, text, states)
+        for name, fault in checker.faults():
+            message = f"`{shown(name, 120)}` cannot be filled in: {fault.sentence}"
+            suggestion = fault.suggestion
+            correction = "" if suggestion else checker.correction
+            remedy = f"Did you mean `{correction}`?" if correction else f"{suggestion} Correct the name.".lstrip()
+            yield Problem("unknown-name", message, remedy, node=resolved.id, field=text.field, correction=correction)
 
 
 def _names_only_ports(text: NamedText, resolved: Resolved) -> bool:
