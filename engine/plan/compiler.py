@@ -277,7 +277,7 @@ class _GraphCompiler:
             prepared=spec.prepare(config),
             enabled=resolved.node.enabled,
             inputs=inputs,
-            converts=any([port.convert is not None for port in inputs]),
+            converts=any(port.convert is not None for port in inputs),
             blank=dict.fromkeys(resolved.inputs) if resolved.texts else None,
             outputs=tuple(self.outputs[node].items()),
             followers=tuple(sorted(followers)),

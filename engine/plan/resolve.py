@@ -162,8 +162,7 @@ def _config_problems(resolved: Resolved) -> Iterator[Problem]:
             node=node.id,
             field="on_error",
         )
-    faults = [text.problem for text in resolved.texts if text.problem is not None]
-    for fault in (*faults, *spec.check(config)):
+    for fault in spec.problems(config):
         yield Problem(
             fault.code,
             fault.message,

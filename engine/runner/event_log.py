@@ -118,14 +118,14 @@ class EventLog:
         """Report that no more events follow."""
         self.closed = True
         for callback in self._callbacks:
-            callback.queue.put(None)
+            callback.wake()
         if self._journal is not None:
             self._journal.close()
         self._wake()
 
     def add_callback(self, callback: Callback) -> None:
         """Call a function with every further event, in order, in a thread of its own."""
-        self._callbacks.append(_CallbackThread(callback, self.run_id))
+        self._callbacks.append(_CallbackThread(callback, self))
 
     async def delivered(self, within_s: float) -> None:
         """Wait until all callbacks have received all events, at most `within_s` seconds."""
@@ -146,10 +146,9 @@ class EventLog:
 
     def _publish(self, end: int) -> None:
         """Publish the events before position `end`."""
-        for callback in self._callbacks:
-            for position in range(self.published, end):
-                callback.queue.put(self.events[position])
         self.published = end
+        for callback in self._callbacks:
+            callback.wake()
         if self._waiting:
             self._wake()
 
@@ -196,24 +195,45 @@ def _call_in_loop(
 
 
 class _CallbackThread:
-    """Calls a callback in a thread; its first exception is logged, and all are ignored.
+    """Calls a callback with the published events of a log in a thread; its first exception is logged, all are ignored.
 
-    The thread is not a daemon, so that a script that ends right after its run still receives all events.
+    The thread reads the log as far as it has come, and waits only at its end, so that the run does next to nothing for
+    an event. It is not a daemon, so that a script that ends right after its run still receives all events.
     """
 
-    def __init__(self, callback: Callback, run_id: str) -> None:
-        self.queue: SimpleQueue[AnyEvent | None] = SimpleQueue()
+    def __init__(self, callback: Callback, log: EventLog) -> None:
         self.finished = threading.Event()
         self._callback = callback
+        self._log = log
+        self._position = log.published
         self._raised = False
-        threading.Thread(target=self._work, name=f"loopwright events of {run_id}", daemon=False).start()
+        self._may_wait = False
+        self._wake_ups: SimpleQueue[None] = SimpleQueue()
+        threading.Thread(target=self._work, name=f"loopwright events of {log.run_id}", daemon=False).start()
+
+    def wake(self) -> None:
+        """Report that more events are published, or that no more follow."""
+        if self._may_wait:
+            self._may_wait = False
+            self._wake_ups.put(None)
 
     def _work(self) -> None:
-        while (event := self.queue.get()) is not None:
-            try:
-                self._callback(event)
-            except Exception:
-                if not self._raised:
-                    _LOG.exception("An event callback raised. The run continues. Its further errors are not logged.")
-                self._raised = True
+        is_closed = False
+        while not is_closed:
+            self._may_wait = True  # before looking: what follows the look wakes the thread
+            is_closed = self._log.closed
+            new = self._log.events[self._position : self._log.published]
+            self._position += len(new)
+            for event in new:
+                self._call(event)
+            if not new and not is_closed:
+                self._wake_ups.get()
         self.finished.set()
+
+    def _call(self, event: AnyEvent) -> None:
+        try:
+            self._callback(event)
+        except Exception:
+            if not self._raised:
+                _LOG.exception("An event callback raised. The run continues. Its further errors are not logged.")
+            self._raised = True
