@@ -120,9 +120,7 @@ def body_problems(
             )
 
 
-def waiting_problem(
-    bodies: dict[str, Body], found: list[Link], predecessors: Neighbors, name: Name
-) -> Problem | None:
+def waiting_problem(bodies: dict[str, Body], found: list[Link], predecessors: Neighbors, name: Name) -> Problem | None:
     """Report a loop that waits for itself, if there is one.
 
     A loop waits for the values that enter its body from outside. This makes a cycle that the edges alone do not show if
