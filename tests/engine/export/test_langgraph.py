@@ -389,7 +389,7 @@ def test_unsupported_parts_are_listed_in_the_module_and_fail_there():
     texts = [sentence for sentence in exported.left_out if "is left out" in sentence]
     assert len(texts) == 1
     assert all(sentence in " ".join(exported.text.split()) for sentence in texts)
-    with pytest.raises(NotImplementedError, match=r'"helper" \(transform, helper\) is left out'):
+    with pytest.raises(NotImplementedError, match=r'"Transform" \(transform, helper\) is left out'):
         module_of(exported.text).run({"text": "x"})
 
 
