@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager, nullcontext
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from engine.plan.partial_run import Part
     from engine.settings import InvalidSetting, LoadedSettings, UserSettings
     from engine.store.store_protocol import RunSummary, Store
+
+_NAME_AND_INDEX = re.compile(r"(.*?)(\[\d+\])?$", re.DOTALL)
+"""A step of a place: the name of a node, and the iteration of a loop."""
 
 
 def finite(value: float | None) -> float | None:
@@ -221,6 +225,33 @@ def chosen_part(workflow: Workflow, until: str | None, only: str | None, from_no
     if len(parts) > 1:
         raise EngineError("Several parts of the workflow are chosen.", "Use only one of --until, --only and --from.")
     return parts[0] if parts else None
+
+
+def find_place(store: Store, run_id: str, text: str) -> str:
+    """Return a place in a run with the ids of its nodes; a person may name them by titles: `Refine[2].First draft`.
+
+    Raises:
+        EngineError: Several nodes have that title, or no node has it.
+    """
+    from engine.document.model import is_node_id
+    from engine.nodes.node_names import find_node
+    from engine.store.run_sections import structure_or_empty
+
+    level, steps, pieces = structure_or_empty(store.document(run_id)), list[str](), text.strip().split(".")
+    while pieces:
+        known = {*level.workflow.nodes_by_id, *(name.casefold() for name in level.resolution.names.values())}
+        for count in range(1, len(pieces) + 1):  # titles may contain dots
+            name, index = _NAME_AND_INDEX.findall(".".join(pieces[:count]))[0]
+            if name in known or name.casefold() in known:
+                break
+        else:
+            count, (name, index) = 1, _NAME_AND_INDEX.findall(pieces[0])[0]
+            if not name or "[" in name or is_node_id(name):  # an unknown id is an error of the place
+                return ".".join((*steps, *pieces))
+        node = find_node(level.workflow, name)
+        steps.append(f"{node}{index}")
+        pieces, level = pieces[count:], level.subflows.get(node, level)
+    return ".".join(steps)
 
 
 def can_ask() -> bool:

@@ -21,6 +21,7 @@ from engine.cli.common_options import (
     Yes,
     ask_consent,
     can_ask,
+    find_place,
     history,
     models_with,
     with_run_flags,
@@ -91,7 +92,10 @@ def runs_fork(
     run: RunName,
     at: Annotated[
         str,
-        typer.Option(metavar="PLACE", help="Where the new run starts: loop[2], loop[2].critique, counted from 0."),
+        typer.Option(
+            metavar="PLACE",
+            help="Where the new run starts, with ids or titles: loop[2], loop[2].critique, counted from 0.",
+        ),
     ],
     settings: Annotated[
         list[str] | None,
@@ -132,6 +136,7 @@ def runs_fork(
 
     with history(context, store) as stored:
         run_id = stored.find(run).run_id
+        at = find_place(stored, run_id, at)
         source, workflow = _document(stored, run_id, document)
         changes = Changes(
             settings=read_settings(settings or (), workflow),
@@ -202,7 +207,8 @@ def runs_answer(
     context: typer.Context,
     run: RunName,
     node: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Node that asks, such as loop[2].check, if several do.")
+        str | None,
+        typer.Option(metavar="PATH", help="Node that asks, by id or title, such as loop[2].check, if several do."),
     ] = None,
     approve: Annotated[bool, typer.Option("--approve", help="Approve the value.")] = False,
     reject: Annotated[bool, typer.Option("--reject", help="Reject the value.")] = False,
@@ -231,7 +237,8 @@ def runs_answer(
     from engine.store.resume import resume
 
     with history(context, store) as stored:
-        asked = find_question(stored, stored.find(run).run_id, node)
+        run_id = stored.find(run).run_id
+        asked = find_question(stored, run_id, None if node is None else find_place(stored, run_id, node))
         _, workflow = _document(stored, asked.run_id, None)
         options = replace(flags.options(), confirm_calls=_consent(stored, asked.run_id, workflow, allow))
         chosen = [name for name in (approve and APPROVE, reject and REJECT, choice) if name]

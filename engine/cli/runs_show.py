@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from engine.cli.common_options import RunName, StorePath, format_time, history, summary_json
+from engine.cli.common_options import RunName, StorePath, find_place, format_time, history, summary_json
 from engine.cli.exit_codes import ExitCode
 from engine.cli.output import Screen, out, write_json
 from engine.cli.remedies import remedy_with_command
@@ -48,7 +48,10 @@ def runs_show(
     run: RunName,
     iteration: Annotated[
         str | None,
-        typer.Option(metavar="PLACE", help="An iteration, such as loop[2], or a node: loop[2].draft. Counted from 0."),
+        typer.Option(
+            metavar="PLACE",
+            help="An iteration, such as loop[2], or a node: loop[2].draft; with ids or titles. Counted from 0.",
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write the output as one JSON object.")] = False,
     in_full: Annotated[bool, typer.Option("--full", help="Show the reasoning of models in full.")] = False,
@@ -65,7 +68,7 @@ def runs_show(
         if iteration is None:
             write_json(_run_json(reader)) if as_json else _write_run(out(), reader)
             return ExitCode.DONE
-        place = parse_place(iteration)
+        place = parse_place(find_place(stored, reader.summary.run_id, iteration))
         node = reader.node(place) if place.last.index is None else None
         if as_json:
             write_json(_node_json(node) if node is not None else _iteration_json(reader, place))
@@ -380,7 +383,9 @@ def runs_diff(
     context: typer.Context,
     first: Annotated[str, typer.Argument(metavar="RUN[@PLACE]", help="Run, or a place in it: ab12@loop[0].")],
     second: Annotated[str, typer.Argument(metavar="RUN[@PLACE]", help="The other; @loop[1] is in the same run.")],
-    node: Annotated[str, typer.Option(metavar="ID", help="Compare this node in the two iterations.")] = "",
+    node: Annotated[
+        str, typer.Option(metavar="NODE", help="Compare this node in the two iterations, given by its id or title.")
+    ] = "",
     part: Annotated[str, typer.Option(metavar="PART", help="result, feedback, prompt or reply.")] = "result",
     as_json: Annotated[bool, typer.Option("--json", help="Write the differences as one JSON object.")] = False,
     store: StorePath = None,
@@ -398,8 +403,12 @@ def runs_diff(
         other, _, other_place = second.partition("@")
         run_id = stored.find(name).run_id
         other_id = stored.find(other).run_id if other else run_id
-        text = section_text(stored, run_id, ".".join(filter(None, (place, node))), which)
-        other_text = section_text(stored, other_id, ".".join(filter(None, (other_place, node))), which)
+        place = find_place(stored, run_id, ".".join(filter(None, (place, node))))
+        other_place = find_place(stored, other_id, ".".join(filter(None, (other_place, node))))
+        text, other_text = (
+            section_text(stored, run_id, place, which),
+            section_text(stored, other_id, other_place, which),
+        )
     spans = differences(text, other_text)
     if as_json:
         write_json({"spans": [{"kind": str(span.kind), "text": span.text} for span in spans]})

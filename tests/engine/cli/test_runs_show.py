@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.engine.cli.kit import Program, document, drafts, echo, refine, write
+from tests.wording import mentions
 
 USAGE = {"usage": {"input_tokens": 10, "output_tokens": 5}}
 TEXTS = ("One fish swims.", "One red fish swims far.", "One red fish swims away.")
@@ -26,7 +27,7 @@ def ran(program: Program, folder: Path, source: dict[str, Any] | None = None, *t
     """Run a workflow, and return the run's id."""
     usual = refine(exit_condition="stable_output", stability_threshold=0.9)
     script = write(folder, drafts(*({"text": text, **USAGE} for text in texts or TEXTS)), "script.json")
-    ended = program("run", write(folder, source or usual), "-m", f"scripted:{script}", "--json")
+    ended = program("run", write(folder, source or usual), "-m", f"scripted:{script}", "--allow", "--json")
     assert ended.code == code
     return ended.json["run_id"]
 
@@ -312,3 +313,54 @@ def test_reasoning_is_truncated_unless_full(program: Program, tmp_path: Path):
     played = program("run", str(tmp_path / "w.loop.json"), "-m", f"recorded:{run_id}", "--json").json
     (call,) = program("runs", "show", played["run_id"], "--iteration", "loop[0].draft", "--json").json["calls"]
     assert (call["reply"], call["reasoning"]) == ("One.", thought.strip())
+
+
+def titled() -> dict[str, Any]:
+    """A loop around two calls, an approval and a subflow, all with titles."""
+    inner = document(
+        [{"id": "x", "title": "Inner text", "type": "input"}, {"id": "y", "title": "Result", "type": "output"}],
+        ["x.value > y.value"],
+    )
+    source = refine()
+    titles = {"loop": "Refine [twice]", "draft": "v1.2 Draft", "exit": "Twice", "answer": "Twice"}
+    source["nodes"] = [{**node, "title": titles.get(node["id"], "")} for node in source["nodes"]]
+    source["nodes"] += [
+        {"id": "sub", "title": "Other flow", "type": "subflow", "config": {"workflow": inner}},
+        {"id": "check", "title": "The check", "type": "approval", "config": {}},
+        {"id": "more", "title": "More", "type": "output", "config": {}},
+    ]
+    ends = [("exit.output", "sub.x"), ("sub.y", "check.input"), ("check.approved", "more.value")]
+    source["edges"] += [{"from": start, "to": end} for start, end in ends]
+    return source
+
+
+def test_places_name_nodes_by_titles_too(program: Program, tmp_path: Path):
+    run_id = ran(program, tmp_path, titled(), code=3)
+    show = ("runs", "show", run_id, "--json", "--iteration")
+    places = {
+        "refine [TWICE][1].v1.2 draft": "loop[1].draft",
+        "loop[1].v1.2 Draft": "loop[1].draft",
+        "Refine [twice][2].draft": "loop[2].draft",
+        "Other flow.Inner text": "sub.x",
+        "Input": "task",
+    }
+    for named, place in places.items():
+        assert program(*show, named).json["path"] == place
+    assert program(*show, "Refine [twice][1]").json == program(*show, "loop[1]").json
+    model = ("-m", f"scripted:{write(tmp_path, drafts('Other.', 'Last.'), 'other.json')}")
+    part = program("runs", "diff", f"{run_id}@Refine [twice][0]", "@loop[1]", "--node", "v1.2 Draft", "--json")
+    assert part.json == program("runs", "diff", f"{run_id}@loop[0].draft", "@loop[1].draft", "--json").json
+    fork = program("runs", "fork", run_id, "--at", "Refine [twice][1].v1.2 Draft", *model, "--json").json["run_id"]
+    assert program("runs", "show", fork, "--json").json["forked_at"] == "loop[1].draft"
+    answered = program("runs", "answer", run_id, "--node", "the check", "--approve", *model, "--json")
+    assert (answered.code, answered.json["outputs"]["more"]) == (0, TEXTS[2])
+
+
+@pytest.mark.parametrize(
+    ("place", "parts"),
+    [("Twice", "2 … exit, answer"), ("Drafd[0]", '"Drafd" … loop (Refine [twice])'), ("drafd", "nothing at drafd")],
+)
+def test_place_with_an_unknown_or_ambiguous_title_is_refused(program: Program, tmp_path: Path, place: str, parts: str):
+    run_id = ran(program, tmp_path, titled(), code=3)
+    refused = program("runs", "show", run_id, "--iteration", place)
+    assert (refused.code, mentions(refused.err, parts)) == (2, True), refused.err
