@@ -104,10 +104,14 @@ def templates() -> dict[str, Path]:
     return {stem_of(file.name): file for file in sorted(templates_folder().glob(f"*{FILE_SUFFIX}"))}
 
 
-def open_source(name: str) -> Source:
+def open_source(name: str, *, with_subflows: bool = True) -> Source:
     """Open a workflow file, or the template with that name if there is no such file, and refresh its subflows.
 
     The subflows of a workflow from standard input are relative to the current folder.
+
+    Args:
+        name: The path, the name of a template, or `-` for standard input.
+        with_subflows: Whether the subflows are refreshed from their files, with warnings.
 
     Raises:
         DocumentError: The file or template does not exist or cannot be opened.
@@ -125,7 +129,8 @@ def open_source(name: str) -> Source:
     except (OSError, ValueError):
         exists = True  # opening the file reports the error
     if exists:
-        return Source(path, _with_subflows(load(name), path))
+        workflow = load(name)
+        return Source(path, _with_subflows(workflow, path) if with_subflows else workflow)
     bundled = templates()
     found = bundled.get(stem_of(name))
     if found is not None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import inspect
 import math
+import os
 import re
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -52,7 +53,7 @@ def complete_models(incomplete: str) -> list[tuple[str, str]]:
         is_name = not (model.is_placeholder or model.name.startswith((SCRIPTED_PREFIX, RECORDED_PREFIX)))
         if is_name and model.available:
             named.append((model.name, model.title))
-    return [(name, title) for name, title in named if name.startswith(incomplete)]
+    return _completions(named, incomplete)
 
 
 def complete_nodes(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
@@ -65,10 +66,27 @@ def complete_nodes(context: typer.Context, incomplete: str) -> list[tuple[str, s
     if not isinstance(file, str) or file == STANDARD_INPUT:
         return []
     try:
-        names = node_names(open_source(file).workflow)
-    except EngineError:
+        names = node_names(open_source(os.path.expanduser(file), with_subflows=False).workflow)
+    except (EngineError, OSError, ValueError):
         return []
-    return [(node, name) for node, name in names.items() if node.startswith(incomplete)]
+    return _completions(names.items(), incomplete)
+
+
+_COMPLETED: Final = re.compile(r"\w[\w./:@+-]*")
+_NOT_DESCRIBED: Final = re.compile(r"[^\w .,;()-]+")
+
+
+def _completions(named: Iterable[tuple[str, str]], incomplete: str) -> list[tuple[str, str]]:
+    """Return the names that complete a text, with descriptions.
+
+    The script for zsh evaluates what it is given as code, so no name of a file or title of a document may have a
+    character that means something to a shell.
+    """
+    return [
+        (name, " ".join(_NOT_DESCRIBED.sub(" ", description[:100]).split()))
+        for name, description in named
+        if name.startswith(incomplete) and _COMPLETED.fullmatch(name)
+    ]
 
 
 SourceName = Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping
 
 from engine.document.model import Workflow
@@ -52,12 +53,20 @@ def find_node(workflow: Workflow, text: str, registry: Registry | None = None) -
         return text
     names = node_names(workflow, registry)
     found = [node for node, name in names.items() if name == text]
-    found = found or [node for node, name in names.items() if name.casefold() == text.strip().casefold()]
+    if not found and (simple := _simplified(text)):
+        found = [node for node, name in names.items() if _simplified(name) == simple]
     if len(found) == 1:
         return found[0]
     stated = shown(text, 60)
     if found:
-        raise EngineError(f'{len(found)} nodes are called "{stated}".', f"Use an id: {', '.join(found)}.")
-    listed = ", ".join(node if node == name else f"{node} ({shown(name, 60)})" for node, name in names.items())
-    suggestion = did_you_mean(text, (*names, *names.values()))
+        ids = ", ".join(shown(node, 60) for node in found)
+        raise EngineError(f'{len(found)} nodes are called "{stated}".', f"Use an id: {ids}.")
+    known = {shown(node, 60): shown(name, 60) for node, name in names.items()}
+    listed = ", ".join(node if node == name else f"{node} ({name})" for node, name in known.items())
+    suggestion = did_you_mean(text, (*known, *known.values()))
     raise EngineError(f'There is no node "{stated}".', f"{suggestion} There are: {listed}.".lstrip())
+
+
+def _simplified(name: str) -> str:
+    """Return a name without differences that are hard to see or to type: case, spaces, and forms of Unicode."""
+    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())

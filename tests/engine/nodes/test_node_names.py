@@ -48,3 +48,21 @@ def test_an_unknown_name_lists_the_nodes_and_suggests_one() -> None:
     assert '"Drift"' in caught.value.message
     assert '"Draft"' in caught.value.remedy
     assert "f (Output)" in caught.value.remedy
+
+
+def test_names_are_found_whatever_their_spaces_and_form_of_unicode() -> None:
+    flow = Builder("Names")
+    flow.add("llm", id="a", title=" U\u0308berblick\n1 ")
+    flow.add("llm", id="b", title=" ")
+    assert find_node(flow.build(), "überblick 1") == "a"
+    with pytest.raises(EngineError):
+        find_node(flow.build(), "")
+
+
+def test_suggested_titles_are_escaped() -> None:
+    flow = Builder("Names")
+    flow.add("llm", id="a", title="The first draft\x1b[31m\n")
+    with pytest.raises(EngineError) as caught:
+        find_node(flow.build(), "The first draft x")
+    assert "Did you mean" in caught.value.remedy
+    assert not {"\x1b", "\n"} & set(caught.value.remedy)
