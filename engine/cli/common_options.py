@@ -66,7 +66,8 @@ def complete_nodes(context: typer.Context, incomplete: str) -> list[tuple[str, s
     if not isinstance(file, str) or file == STANDARD_INPUT:
         return []
     try:
-        names = node_names(open_source(os.path.expanduser(file), with_subflows=False).workflow)
+        path = os.path.expanduser(file)  # noqa: PTH111 - the other way fails for an unknown user
+        names = node_names(open_source(path, with_subflows=False).workflow)
     except (EngineError, OSError, ValueError):
         return []
     return _completions(names.items(), incomplete)
