@@ -50,9 +50,7 @@ def test_a_subflow_whose_file_is_missing_disturbs_nothing(
     assert complete(capsys, monkeypatch, "bash", f"run {file} --until s") == "sub\n"
 
 
-def test_a_path_in_the_home_folder_is_found(
-    capsys: Captured, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_path_in_the_home_folder_is_found(capsys: Captured, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     (tmp_path / "w.loopwright").write_text(json.dumps(document([{"id": "one", "type": "output"}], [])))
