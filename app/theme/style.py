@@ -29,7 +29,7 @@ from PySide6.QtGui import (
     QPalette,
     QPixmap,
 )
-from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
+from PySide6.QtWidgets import QAbstractButton, QApplication, QLineEdit, QWidget
 from shiboken6 import isValid
 
 from app.theme.stylesheet import style_sheet
@@ -265,8 +265,8 @@ class Style(QObject):
         self._application.setPalette(_palette(self.theme))
         self._application.setFont(self.font())
         _replace_style_sheet(self._application, sheet)
-        for widget in _all_widgets(self._application):
-            widget.style().polish(widget)
+        for widget in filter(isValid, _all_widgets(self._application)):
+            _polish_widget(widget)
             QCoreApplication.sendEvent(widget, QEvent(QEvent.Type.StyleChange))
         self.changed.emit()
         # Lay out at once, or the first frame shows text of the new size in fields of the old size.
@@ -293,11 +293,18 @@ def _polish(widgets: list[QWidget]) -> Generator[None]:
     """Apply the style sheet to widgets."""
     pause_at = time.perf_counter() + SLICE_S
     for widget in filter(isValid, widgets):
-        widget.style().polish(widget)
+        _polish_widget(widget)
         widget.update()
         if time.perf_counter() >= pause_at:
             yield
             pause_at = time.perf_counter() + SLICE_S
+
+
+def _polish_widget(widget: QWidget) -> None:
+    widget.style().polish(widget)
+    if isinstance(widget, QLineEdit) and widget.isClearButtonEnabled():
+        widget.setClearButtonEnabled(False)  # Qt takes the icon of this button only when it creates the button
+        widget.setClearButtonEnabled(True)
 
 
 def style() -> Style:

@@ -142,6 +142,26 @@ def test_themed_icon_follows_theme_and_text_size(qtbot: QtBot, style: Style) -> 
     assert button.iconSize().width() == round(ICON_SIZE * 1.5)
 
 
+@pytest.mark.parametrize("gradually", [False, True])
+def test_button_that_clears_a_field_follows_the_theme(qtbot: QtBot, style: Style, gradually: bool) -> None:
+    field = QLineEdit("text")
+    field.setClearButtonEnabled(True)
+    qtbot.addWidget(field)
+    field.show()
+
+    def button() -> QToolButton:
+        found = field.findChild(QToolButton)
+        assert isinstance(found, QToolButton)
+        return found
+
+    assert ink(button().icon()) == DARK.dim
+    style.choose("light", gradually=gradually)
+    qtbot.waitUntil(lambda: ink(button().icon()) == LIGHT.dim)
+    assert button().isVisible()
+    qtbot.mouseClick(button(), Qt.MouseButton.LeftButton)
+    assert field.text() == ""
+
+
 def test_disabled_icon_is_faint(qtbot: QtBot, style: Style) -> None:
     button = QToolButton()
     qtbot.addWidget(button)
