@@ -220,7 +220,7 @@ class MarkdownView(QTextBrowser):
         )
         describe_widget(self, name)
         self.anchorClicked.connect(lambda url: confirm_link(self, url))
-        style().changed.connect(self._draw)
+        style().changed.connect(self._draw_again)
 
     def show_text(self, text: str) -> None:
         """Show a text; does nothing if it is unchanged."""
@@ -251,6 +251,13 @@ class MarkdownView(QTextBrowser):
     def _draw(self) -> None:
         self.setDocument(formatted_document(self._text, self))  # deletes the old one, its child
         self.updateGeometry()
+
+    def _draw_again(self) -> None:
+        """Draw the text in another theme or size, and stay where the user reads."""
+        read = self.verticalScrollBar().value() / max(self.verticalScrollBar().maximum(), 1)
+        self._draw()
+        self.document().size()  # lays it out, so that the scroll bar has its range
+        self.verticalScrollBar().setValue(round(read * self.verticalScrollBar().maximum()))
 
 
 def confirm_link(parent: QWidget, url: QUrl) -> QMessageBox:

@@ -166,6 +166,7 @@ class ValueViewer(QDialog):
         self.search.textChanged.connect(self._find)
         self.view.changed.connect(self._find)
         self.view.plain.completed.connect(self._find)
+        style().changed.connect(self._mark_hits)
         self.view.plain.show_all()
         self._find()
 
@@ -232,6 +233,17 @@ class ValueViewer(QDialog):
             if has_hits:
                 shown.go_to(self._hits[self._at])
         else:
+            self._mark_hits()
+            if has_hits:
+                cursor = QTextCursor(_edit(shown).document())
+                cursor.setPosition(self._hits[self._at][0])
+                _edit(shown).setTextCursor(cursor)
+                _edit(shown).ensureCursorVisible()
+
+    def _mark_hits(self) -> None:
+        """Highlight the hits of a text in the colors of the theme."""
+        shown = self.view.shown
+        if not isinstance(shown, JsonTree):
             mark_matches(_edit(shown), self._hits, self._at)
 
 
@@ -247,7 +259,7 @@ def matches(document: QTextDocument, term: str) -> list[tuple[int, int]]:
 
 
 def mark_matches(edit: QPlainTextEdit | QTextBrowser, places: list[tuple[int, int]], at: int) -> None:
-    """Highlight the occurrences around one of them, and scroll to it."""
+    """Highlight the occurrences around one of them."""
     theme = style().theme
     first = max(at - _MAX_HIGHLIGHTS // 2, 0)
     selections: list[QTextEdit.ExtraSelection] = []
@@ -260,8 +272,3 @@ def mark_matches(edit: QPlainTextEdit | QTextBrowser, places: list[tuple[int, in
         selection.format.setForeground(QColor(theme.on_accent if number == at else theme.text))
         selections.append(selection)
     edit.setExtraSelections(selections)
-    if places:
-        cursor = QTextCursor(edit.document())
-        cursor.setPosition(places[at][0])
-        edit.setTextCursor(cursor)
-        edit.ensureCursorVisible()

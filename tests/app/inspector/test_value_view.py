@@ -18,9 +18,10 @@ from app.inspector.json_tree import JsonTree
 from app.inspector.markdown_view import MAX_FORMATTED, MarkdownView, confirm_link, formatted_document, has_markdown
 from app.inspector.result_page import ResultSectionView
 from app.inspector.result_text import ResultSection, json_container
-from app.inspector.text_widgets import INITIAL_CHARACTERS
+from app.inspector.text_widgets import INITIAL_CHARACTERS, LongTextView
 from app.inspector.value_view import ValueView, ValueViewer
-from app.theme.style import reading_mode
+from app.theme.style import reading_mode, style
+from app.theme.tokens import DARK, LIGHT
 from engine.values import Value
 
 CTRL = Qt.KeyboardModifier.ControlModifier
@@ -311,6 +312,22 @@ def test_viewer_searches_with_the_keyboard_and_counts(viewer: Open, qtbot: QtBot
     assert marked == ["two", "Two", "two"]
     QTest.keyClicks(made.search, "!")
     assert (made.hits, made.count.text(), made.next.isEnabled()) == (0, "No hits", False)
+
+
+@pytest.mark.parametrize("text", ["One two.\n**Two** and two.", "One two. Two."])
+def test_hits_in_the_viewer_follow_the_theme_and_stay_in_place(viewer: Open, text: str) -> None:
+    made = viewer(text + "\n\nThe end." * 200)
+    made.search.setText("two")
+    shown = made.view.shown
+    edit = shown.view if isinstance(shown, LongTextView) else made.view.markdown
+    edit.verticalScrollBar().setValue(40)
+    theme = LIGHT if style().theme is DARK else DARK
+    before = style().theme
+    style().choose(theme.name)
+    grounds = [one.format.background().color().name() for one in edit.extraSelections()]
+    style().choose(before.name)
+    assert grounds == [theme.accent, *[theme.warning_soft] * (made.hits - 1)]
+    assert edit.verticalScrollBar().value() == 40
 
 
 def test_viewer_finds_what_follows_the_beginning_of_a_long_text(viewer: Open, qtbot: QtBot) -> None:
