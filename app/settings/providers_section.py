@@ -119,6 +119,7 @@ class ProvidersSection(QWidget):
         self._preferences = preferences
         self._engine = engine
         self.rows: list[ProviderRow] = []
+        self._suggested = ""
         self.key_dialog: KeyDialog | None = None
         self.table = _table()
         self.table.itemSelectionChanged.connect(self._show_chosen)
@@ -200,7 +201,6 @@ class ProvidersSection(QWidget):
 
     def _show_chosen(self) -> None:
         row = self.chosen
-        self.model_test.reset()
         for widget in (self.model, self.use, self.model_test.button):
             widget.setEnabled(row is not None)
         disable_fixed(self._preferences, "default_model", self.use)
@@ -216,7 +216,10 @@ class ProvidersSection(QWidget):
         self.remove_key.setToolTip(
             "The key was set outside of Loopwright and can only be removed there." if row.is_external else ""
         )
-        self.model.setText(row.model)
+        if row.model != self._suggested:  # or else the keys were only checked again, and the user may have typed
+            self._suggested = row.model
+            self.model.setText(row.model)
+            self.model_test.reset()
         if row.problem:
             self.status.say(row.problem, "bad")
         elif not row.name:
@@ -230,6 +233,7 @@ class ProvidersSection(QWidget):
         if self.key_dialog is not None:
             self.key_dialog.deleteLater()
         self.key_dialog = KeyDialog(self._engine, row.name, self)
+        self.key_dialog.key_saved.connect(self.model_test.reset)
         self.key_dialog.key_saved.connect(self.refresh)
         self.key_dialog.open()
 
@@ -237,6 +241,7 @@ class ProvidersSection(QWidget):
         row = self.chosen
         assert row is not None
         self.remove_key.setEnabled(False)
+        self.model_test.reset()
         removing = asyncio.to_thread(self._engine.models.keys.delete, row.name)
         run_in_engine(self, self._engine, removing, lambda _: self.refresh(), self._remove_failed)
 

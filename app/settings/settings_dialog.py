@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
@@ -460,7 +460,11 @@ class SettingsDialog(QDialog):
         if form == "local models":
             self.local_options.set_open(True)
         self.show_page(form if form in PAGES else "models")
-        self.forms[form].rows[name].editor.widget.setFocus()
+        row = self.forms[form].rows[name]
+        row.editor.widget.setFocus()
+        page = self.pages.currentWidget()
+        if isinstance(page, QScrollArea):  # the layout of a section that has just become visible takes two turns
+            call_between_frames(self, *[partial(page.ensureWidgetVisible, row)] * 3)
 
     @cached_property
     def providers(self) -> ProvidersSection:

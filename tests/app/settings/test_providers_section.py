@@ -249,3 +249,15 @@ def test_valid_model_can_become_the_default(dialog: SettingsDialog, preferences:
     qtbot.mouseClick(dialog.providers.use, LEFT)
     assert "There is no model 'nonsense'" in dialog.providers.status.text()
     assert preferences.default_model == "openai/gpt-4o-mini"
+
+
+def test_a_typed_model_name_stays_when_the_keys_are_checked_again(dialog: SettingsDialog, qtbot: QtBot) -> None:
+    section = dialog.providers
+    dialog.close()
+    with qtbot.waitSignal(section.refreshed):
+        dialog.show_page("models")
+        section.model.selectAll()
+        QTest.keyClicks(section.model, "openai/gpt-5")
+    assert section.model.text() == "openai/gpt-5"
+    _choose(section, "Groq")
+    assert section.model.text().startswith("groq/")

@@ -77,6 +77,17 @@ def test_models_page_is_completed_once_the_dialog_is_visible(
     assert dialog.isActiveWindow()  # no part of it was shown as a window of its own
 
 
+@pytest.mark.parametrize("setting", ["gguf_gpu_layers", "notify_when_done", "keep_megabytes"])
+def test_a_setting_is_shown_where_the_dialog_is_small(dialog: SettingsDialog, qtbot: QtBot, setting: str) -> None:
+    dialog.resize(700, 380)
+    dialog.close()
+    dialog.show_setting(setting)
+    (row,) = (form.rows[setting] for form in dialog.forms.values() if setting in form.rows)
+    field = row.editor.widget
+    qtbot.waitUntil(lambda: field.visibleRegion().boundingRect() == field.rect())
+    qtbot.waitUntil(field.hasFocus)
+
+
 @pytest.mark.parametrize("page", ["models", "runs"])
 def test_tab_moves_through_a_page_before_the_close_button(dialog: SettingsDialog, qtbot: QtBot, page: str) -> None:
     dialog.show_page(page)
