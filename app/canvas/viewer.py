@@ -43,6 +43,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.canvas.add_button_item import AddButtonItem
 from app.canvas.annotations import AnnotationItem
 from app.canvas.canvas_style import canvas_style
 from app.canvas.edge_item import EdgeItem, LiveEdgeItem
@@ -558,6 +559,8 @@ class CanvasViewer(ZoomPanView):
         self._pressed_pipe = None
         if event.button() != Qt.MouseButton.LeftButton or self.ALT_state:
             return
+        if isinstance(next(iter(self.scene().items(event.scenePos())), None), AddButtonItem):
+            return  # the edge below it is not meant
         near = self._items_near(event.scenePos(), None, 8, 8)
         port = next((item for item in near if isinstance(item, CanvasPort)), None)
         if port is not None:

@@ -309,6 +309,19 @@ def test_the_plus_beside_an_output_adds_and_connects_the_next_node(hand: Hand) -
     assert hand.item("llm_2").card_rect.left() > hand.item(new).card_rect.right()
 
 
+def test_the_plus_over_an_edge_leaves_the_edge_and_the_selection(hand: Hand) -> None:
+    hand.session.select(["draft"])
+    edges = hand.edges()
+    (port,) = hand.canvas.add_button.ports
+    place = port.middle + QPointF(DISTANCE, 0)
+    hand.drag(place, place + QPointF(60, 80))
+    assert (hand.edges(), hand.session.selection) == (edges, ("draft",))
+    assert not hand.canvas.popups.list.isVisible()
+    hand.click(place)
+    assert hand.canvas.popups.list.isVisible()
+    assert hand.session.selection == ("draft",)
+
+
 def test_the_plus_is_there_for_the_card_under_the_mouse(hand: Hand) -> None:
     new = hand.canvas.add_node("llm", QPointF(1300, 400))
     assert new is not None
