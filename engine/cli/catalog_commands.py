@@ -391,7 +391,7 @@ def remove_model(
     paused = paused_download(name)
     files = downloaded_files(name) if paused is None else []
     if paused is None:
-        what, size = str(files[0]), sum(file.stat().st_size for file in files)
+        what, size = str(files[0]), sum(file.lstat().st_size for file in files)
     else:
         what, size = f"the paused download {paused.target}", partial_size(paused.target)
     if not yes:

@@ -221,8 +221,8 @@ def parts_of(path: Path) -> list[Path]:
 
 
 def existing_parts(path: Path) -> list[Path]:
-    """Return the files of a model that are on this machine."""
-    return [part for part in parts_of(path) if part.is_file()]
+    """Return the files of a model that are on this machine, including links that lead nowhere."""
+    return [part for part in parts_of(path) if os.path.lexists(part) and not part.is_dir()]
 
 
 def all_parts(path: Path) -> list[Path]:
@@ -233,7 +233,8 @@ def all_parts(path: Path) -> list[Path]:
     """
     parts, existing = parts_of(path), existing_parts(path)
     if len(parts) > 1 and len(existing) < len(parts):
-        raise GgufError(f"{len(parts) - len(existing)} of its {len(parts)} parts are missing")
+        missing = len(parts) - len(existing)
+        raise GgufError(f"{missing} of its {len(parts)} parts {'is' if missing == 1 else 'are'} missing")
     return parts
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+import stat
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -124,6 +125,9 @@ def check_part(file: Path) -> None:
 
 
 def _read(file: Path, *, with_vocabulary: bool = False) -> _Reader:
+    mode = file.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise GgufError("it is not a file")  # opening a pipe would wait for another program
     with file.open("rb") as stream:
         reader = _Reader(stream, file.stat().st_size, with_vocabulary=with_vocabulary)
         reader.read()

@@ -177,6 +177,17 @@ def test_downloaded_model_is_deleted_with_all_its_parts(program: Program, tmp_pa
     assert left(tmp_path) == ["bigger.gguf"]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="links need a permission there, and there are no pipes")
+def test_what_is_no_file_is_deleted_too(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "Loop.gguf").symlink_to("Loop.gguf")
+    (tmp_path / "None.gguf").symlink_to("nowhere.gguf")
+    os.mkfifo(tmp_path / "Pipe.gguf")
+
+    assert [program("models", "remove", name, "--yes").code for name in ("loop", "none", "pipe")] == [0, 0, 0]
+
+    assert left(tmp_path) == []
+
+
 def test_catalog_model_is_deleted_only_on_confirmation(program: Program, tmp_path: Path) -> None:
     model = next(model for model in CATALOG if model.name == "qwen2.5-0.5b")
     model.target.touch()

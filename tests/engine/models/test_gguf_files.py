@@ -130,6 +130,14 @@ def test_beginning_of_a_file_is_not_ready(home: Path) -> None:
     assert "incomplete" in cut.problem
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such files")
+def test_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    models_folder().mkdir()
+    os.mkfifo(models_folder() / "Pipe.gguf")
+    (models_folder() / "Dangling.gguf").symlink_to(tmp_path / "none.gguf")
+    assert ["not a file" in entry.problem for entry in list_gguf_models()] == [False, True]
+
+
 def test_file_that_lost_its_end_is_not_ready() -> None:
     file = write_header(models_folder() / "cut.gguf", language_model(), tensors=[((1_000,), 0, 0)])
     os.truncate(file, 5_000)
@@ -164,7 +172,7 @@ def test_model_in_several_files_is_one() -> None:
     assert big.header.size == sum(part.stat().st_size for part in parts)
 
     parts[2].unlink()
-    assert "1 of its 3 parts are missing" in list_gguf_models()[0].problem
+    assert "1 of its 3 parts is missing" in list_gguf_models()[0].problem
 
 
 @pytest.mark.parametrize(
