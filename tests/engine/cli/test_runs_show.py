@@ -364,3 +364,13 @@ def test_place_with_an_unknown_or_ambiguous_title_is_refused(program: Program, t
     run_id = ran(program, tmp_path, titled(), code=3)
     refused = program("runs", "show", run_id, "--iteration", place)
     assert (refused.code, mentions(refused.err, parts)) == (2, True), refused.err
+
+
+def test_a_loops_judge_is_found_whatever_other_nodes_are_called(program: Program, tmp_path: Path):
+    source = refine(stop_when=[{"condition": "judge"}], judge={"criteria": "Good."}, max_iterations=1)
+    source["nodes"] = [{**node, "title": "Judge" if node["id"] == "draft" else ""} for node in source["nodes"]]
+    verdict = {"rules": [{"node": "judge", "replies": ["Done. 9"]}, *drafts("One.")["rules"]]}
+    script = write(tmp_path, verdict, "verdict.json")
+    run_id = program("run", write(tmp_path, source), "-m", f"scripted:{script}", "--json").json["run_id"]
+    assert program("runs", "show", run_id, "--iteration", "loop[0].judge", "--json").json["path"] == "loop[0].judge"
+    assert program("runs", "show", run_id, "--iteration", "loop[0].Judge", "--json").json["path"] == "loop[0].draft"
