@@ -321,6 +321,8 @@ class GuideWindow(QDialog):
         self._visits: list[Visit] = []
         self._at = -1
         self._items: dict[str, QTreeWidgetItem] = {}
+        self._groups: list[QTreeWidgetItem] = []
+        self._fitted_for = 0.0
         self._typed = QTimer(self, singleShot=True, interval=SEARCH_DELAY_MS)
         self._worker = Worker(self, is_awaited=False)
         self.search = QLineEdit()
@@ -394,9 +396,7 @@ class GuideWindow(QDialog):
         if entry.page:
             self._items[entry.page] = item
         else:
-            font = style().font()
-            font.setWeight(QFont.Weight.DemiBold)
-            item.setFont(0, font)
+            self._groups.append(item)
             item.setFlags(Qt.ItemFlag.ItemIsEnabled)
         item.addChildren([self._tree_item(below) for below in entry.below])
         return item
@@ -416,17 +416,26 @@ class GuideWindow(QDialog):
         page = QWidget()
         top = hbox(self.back, self.forward, (self.title, 1), spacing=1, margins=(3, 3, 3, 2))
         vbox(top, (self.view, 1), spacing=0, parent=page)
-        splitter = QSplitter()
+        splitter = self._splitter = QSplitter()
         for widget, width in ((side, CONTENTS_WIDTH), (page, SIZE.width() - CONTENTS_WIDTH)):
             splitter.addWidget(widget)
             widget.resize(round(width * style().scale), SIZE.height())
         splitter.setStretchFactor(1, 1)
         splitter.setHandleWidth(1)
         splitter.setChildrenCollapsible(False)
-        splitter.setSizes([round(CONTENTS_WIDTH * style().scale), SIZE.width()])
         vbox(splitter, parent=self)
         self.count.hide()
         resize_on_screen(self, SIZE)
+        self._fit_contents()
+
+    def _fit_contents(self) -> None:
+        """Fit the table of contents to the text size."""
+        for group in self._groups:
+            group.setFont(0, style().font(weight=QFont.Weight.DemiBold))
+        if style().scale != self._fitted_for:
+            self._fitted_for = style().scale
+            width = round(CONTENTS_WIDTH * style().scale)
+            self._splitter.setSizes([width, max(self.width(), SIZE.width()) - width])
 
     def _connect(self) -> None:
         self.search.textChanged.connect(lambda _text: self._typed.start())
@@ -436,6 +445,7 @@ class GuideWindow(QDialog):
         self.hits.activated.connect(self._open_hit)
         self.contents.currentItemChanged.connect(self._open_entry)
         self.view.followed.connect(self._follow)
+        style().changed.connect(self._fit_contents)
         QShortcut(QKeySequence(QKeySequence.StandardKey.Find), self, self._focus_search)
 
     def _focus_search(self) -> None:

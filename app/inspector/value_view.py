@@ -166,7 +166,8 @@ class ValueViewer(QDialog):
         self.search.textChanged.connect(self._find)
         self.view.changed.connect(self._find)
         self.view.plain.completed.connect(self._find)
-        style().changed.connect(self._mark_hits)
+        style().changed.connect(self._restyle)
+        self._restyle()
         self.view.plain.show_all()
         self._find()
 
@@ -191,7 +192,6 @@ class ValueViewer(QDialog):
 
     def _arrange(self) -> None:
         format_button = FormatButton(self.view, self)
-        self.search.setMinimumWidth(round(220 * style().scale))
         row = hbox(self.search, self.previous, self.next, self.count, STRETCH, format_button, self.copy, spacing=2)
         vbox(row, (self.view, 1), spacing=2, margins=(3, 3, 3, 3), parent=self)
         for keys, act in (
@@ -239,6 +239,10 @@ class ValueViewer(QDialog):
                 cursor.setPosition(self._hits[self._at][0])
                 _edit(shown).setTextCursor(cursor)
                 _edit(shown).ensureCursorVisible()
+
+    def _restyle(self) -> None:
+        self.search.setMinimumWidth(round(220 * style().scale))
+        self._mark_hits()
 
     def _mark_hits(self) -> None:
         """Highlight the hits of a text in the colors of the theme."""

@@ -145,6 +145,15 @@ def test_page_stays_at_its_place_in_another_theme_and_size(window: GuideWindow, 
         assert heading_at_top(window) == "Subflows"
 
 
+def test_contents_follow_the_text_size(window: GuideWindow, qtbot: QtBot) -> None:
+    group = window.contents.topLevelItem(0)
+    assert group is not None
+    width, pixels = window.left.width(), group.font(0).pixelSize()
+    style().choose("dark", 1.5)
+    assert group.font(0).pixelSize() == round(1.5 * pixels)
+    qtbot.waitUntil(lambda: window.left.width() > 1.4 * width)
+
+
 def test_entry_of_the_contents_opens_its_page(window: GuideWindow) -> None:
     (item,) = window.contents.findItems(
         "Approvals and questions", Qt.MatchFlag.MatchExactly | Qt.MatchFlag.MatchRecursive

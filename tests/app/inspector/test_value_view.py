@@ -330,6 +330,15 @@ def test_hits_in_the_viewer_follow_the_theme_and_stay_in_place(viewer: Open, tex
     assert edit.verticalScrollBar().value() == 40
 
 
+def test_search_field_of_the_viewer_follows_the_text_size(viewer: Open) -> None:
+    made = viewer("One two.")
+    width = made.search.minimumWidth()
+    style().choose(style().theme.name, 1.5)
+    widened = made.search.minimumWidth()
+    style().choose(style().theme.name, 1.0)
+    assert (widened, made.search.minimumWidth()) == (1.5 * width, width)
+
+
 def test_viewer_finds_what_follows_the_beginning_of_a_long_text(viewer: Open, qtbot: QtBot) -> None:
     made = viewer("word\n" * INITIAL_CHARACTERS + "needle")
     made.search.setText("needle")
