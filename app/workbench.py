@@ -160,6 +160,7 @@ class Workbench(QObject):
             self.data_folder,
             self.models,
             self.inspectors,
+            self.tabs.stack,
         )
         self.subflows = SubflowController(documents, self.engine)
         documents.opened.connect(self._add_document)

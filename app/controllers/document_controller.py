@@ -107,6 +107,7 @@ class DocumentController(QObject):
         data_folder: The folder of autosave files that cannot be written beside their document.
         models: The models to choose from.
         inspectors: The parent of the inspectors.
+        pages: The parent of the documents.
 
     Attributes:
         all: The open documents, in the order in which they were opened.
@@ -133,6 +134,7 @@ class DocumentController(QObject):
         data_folder: Path,
         models: ModelSource,
         inspectors: QWidget,
+        pages: QWidget,
     ) -> None:
         super().__init__(window)
         self._window = window
@@ -142,6 +144,7 @@ class DocumentController(QObject):
         self.data_folder = data_folder
         self._models = models
         self._inspectors = inspectors
+        self._pages = pages
         self.all: list[DocumentPage] = []
         self._reader = Worker(self)
         self.loading: list[Path] = []
@@ -300,7 +303,7 @@ class DocumentController(QObject):
         self.closed.emit(document)
 
     def _add(self, session: Session) -> DocumentPage:
-        document = DocumentPage(session, self._models, self.data_folder, self._inspectors)
+        document = DocumentPage(session, self._models, self.data_folder, self._inspectors, self._pages)
         document.save_wanted.connect(lambda: self.files.save(document))
         document.save_as_wanted.connect(lambda: self.files.save_as(document))
         FileConflictBar(document, self.files)

@@ -70,6 +70,7 @@ class DocumentPage(QWidget):
         models: The models to choose from.
         data_folder: The folder of autosave files that cannot be written beside their document.
         inspectors: The parent of the inspector.
+        parent: The final parent: Qt restyles a whole widget tree whenever its parent changes.
 
     Signals:
         fresh_run_wanted: The user wants to run the document again.
@@ -120,7 +121,7 @@ class DocumentPage(QWidget):
         self.chat: ChatPanel | None = None
         self.is_stored: Callable[[], bool] = lambda: False
         self.bars = MessageBars(self)
-        self.canvas = Canvas(session)
+        self.canvas = Canvas(session, self)
         self.inspector = Inspector(session, models, inspectors)
         self.inspector.installEventFilter(self)
         self.inspector.fix_wanted.connect(self.fix_wanted)

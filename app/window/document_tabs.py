@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt, Signal
 from PySide6.QtGui import QIcon, QMouseEvent
-from PySide6.QtWidgets import QTabBar, QTabWidget, QWidget
+from PySide6.QtWidgets import QStackedWidget, QTabBar, QTabWidget, QWidget
 
 from app.theme.style import icon, icon_size, style
 from app.theme.widgets import plain_tool_tip
@@ -56,6 +56,11 @@ class DocumentTabs(QTabWidget):
         self.tabCloseRequested.connect(self._close)
         self.currentChanged.connect(lambda _place: self.current_changed.emit())
         style().changed.connect(self._dress)
+
+    @property
+    def stack(self) -> QWidget:
+        """The parent of the pages."""
+        return cast("QWidget", self.findChild(QStackedWidget))
 
     @property
     def documents(self) -> list[DocumentPage]:

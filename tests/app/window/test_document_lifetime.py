@@ -130,6 +130,13 @@ def test_widgets_of_a_window_are_not_styled_twice(restyled: Restyled, make_windo
     assert restyled.count < len(workbench.window.findChildren(QWidget)) / 10
 
 
+def test_widgets_of_a_new_document_are_not_styled_twice(workbench: Workbench, restyled: Restyled) -> None:
+    workbench.documents.new()
+    restyled.count = 0
+    workbench.documents.new()
+    assert restyled.count < 10
+
+
 def test_closing_a_document_styles_nothing(workbench: Workbench, restyled: Restyled) -> None:
     document = opened(workbench)
     restyled.count = 0
