@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final
 
 from PySide6.QtCore import QCoreApplication, QEvent, QObject, QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
@@ -406,8 +407,6 @@ class Popups(QObject):
     """The pop-ups of one canvas.
 
     Attributes:
-        list: The pick list.
-        text: The inline editor.
         menu: The context menu that was opened last.
         menu_position: Position of the last right click, while its menu is open or its action runs.
         actions: The actions of the canvas by name.
@@ -425,8 +424,6 @@ class Popups(QObject):
         super().__init__(canvas)
         self._session, self._view, self._viewer, self._commands = session, view, viewer, commands
         self._canvas = canvas
-        self.list = PickList(canvas)
-        self.text = InlineEditor(session, canvas)
         self.menu: QMenu | None = None
         self.menu_position: QPointF | None = None
         self.actions: dict[str, QAction] = {}
@@ -435,8 +432,20 @@ class Popups(QObject):
         viewer.empty_double_clicked.connect(self.quick_add)
         viewer.opened.connect(self._open)
         viewer.context_menu_requested.connect(self.open_menu)
-        viewer.view_moved.connect(self.text.commit)
-        session.changed.connect(self.list.close_if_open)  # its entries belong to the previous state of the document
+
+    @cached_property
+    def list(self) -> PickList:
+        """The pick list, created when it is first opened."""
+        pick_list = PickList(self._canvas)
+        self._session.changed.connect(pick_list.close_if_open)  # its entries belong to the document's previous state
+        return pick_list
+
+    @cached_property
+    def text(self) -> InlineEditor:
+        """The inline editor, created when it is first opened."""
+        editor = InlineEditor(self._session, self._canvas)
+        self._viewer.view_moved.connect(editor.commit)
+        return editor
 
     @property
     def pointer(self) -> QPointF | None:
@@ -494,7 +503,7 @@ class Popups(QObject):
             prompt = f"Connect {item.content.title} to"
             self.list.open(corner, prompt, self._targets(item), lambda ports: connect(*ports))
 
-    def _targets(self, item: NodeItem) -> list[Entry]:
+    def _targets(self, item: NodeItem) -> Sequence[Entry]:
         """Return an entry for each input that an output of a node may be connected to."""
         workflow, structure = self._session.workflow, self._session.structure
         entries: list[Entry] = []
