@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from app.settings.available_models import AvailableModels
     from app.settings.extensions_controller import ExtensionsController
     from app.settings.settings_dialog import SettingsDialog
+    from app.window.chat_panel import ChatPanel
     from app.window.document_page import DocumentPage
 
 
@@ -515,7 +516,8 @@ class Workbench(QObject):
         self._follow(document)
         self.history.follow(document)
         if not session.is_past:
-            self._follow_chat(document)
+            document.chat_created.connect(partial(self._follow_chat, document))
+            document.add_chat(self.store_access)
             self.keys.follow(session)
         document.fix_wanted.connect(partial(self._apply_fix, document))
         document.questions.changed.connect(lambda: self.notifier.notify_question(document.session))
@@ -550,8 +552,7 @@ class Workbench(QObject):
         self.remember_open()
         self.closing.release(document)
 
-    def _follow_chat(self, document: DocumentPage) -> None:
-        chat = document.add_chat(self.store_access)
+    def _follow_chat(self, document: DocumentPage, chat: ChatPanel) -> None:
         chat.run_wanted.connect(lambda name, text: self.runs.run_with_text(document, name, text))
         chat.stop_wanted.connect(lambda: self.runs.stop(document))
         chat.iterations_wanted.connect(lambda run_id: self._show_iterations(document, run_id))

@@ -362,7 +362,6 @@ def _draw_chat(studio: Studio) -> None:
     """The chat preview with one answer."""
     document = studio.open_template()
     chat = document.chat
-    assert chat is not None
     document.show_chat()
     QTest.keyClicks(chat.field, "Invite the neighbors to a picnic by the pond.")
     chat.send.click()

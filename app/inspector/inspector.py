@@ -95,6 +95,13 @@ class Inspector(QWidget):
         self._result_scroll.add_page(result)
         return result
 
+    @cached_property
+    def _nodes_page(self) -> NodesPage:
+        """The page for several nodes, created when it is first shown."""
+        page = self._add_page(lambda parent: NodesPage(self._session, self._models, parent))
+        page.form_created.connect(self._adopt_form)
+        return page
+
     def focus_field(self, node_id: str | None, field: str) -> None:
         """Show a field, given as a dotted path, and move the focus to it; without a node, a field of the workflow."""
         self._session.select([] if node_id is None else [node_id])
@@ -131,8 +138,6 @@ class Inspector(QWidget):
         self.workflow_page = self._add_page(lambda parent: WorkflowPage(self._session, self._models, parent))
         self.workflow_page.form.advanced_toggled.connect(self._remember_advanced)
         self.page = self.workflow_page
-        self._nodes_page = self._add_page(lambda parent: NodesPage(self._session, self._models, parent))
-        self._nodes_page.form_created.connect(self._adopt_form)
         head = vbox(self.tabs, self.pin_bar, spacing=3, margins=(0, 0, 3, 0))
         vbox(head, (self._stack, 1), spacing=3, margins=(3, 3, 0, 0), parent=self)
 

@@ -13,12 +13,14 @@ from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 
 from app.document_file import FileWatcher
+from app.history.chat_turns import chat_input
 from app.history.iterations_panel import IterationsPanel
 from app.history.store_client import StoreClient
 from app.inspector.model_list import ModelSource
 from app.runs.run_view_model import RunViewModel, node_of
 from app.session import ReplaceDocument, Session
 from app.theme.widgets import MessageBars, vbox
+from app.timers import call_between_frames
 from app.window.autosave import Autosave, RecoveredDocument, remove_autosave
 from app.window.chat_panel import ChatPanel
 from app.window.log_panel import LogPanel
@@ -80,13 +82,13 @@ class DocumentPage(QWidget):
         save_as_wanted: The user wants to save elsewhere, after a failure.
         inspector_wanted: The inspector should be visible, because something is shown in it.
         iterations_created: The Iterations panel was created, which is when it is first shown or used.
+        chat_created: The chat was created.
 
     Attributes:
         may_use_folder: Whether runs may use the document's folder, as last answered.
         may_run_code: Whether runs may run code, as last answered.
         may_reach_private: Whether runs may reach private addresses, as last answered.
         is_closed: Whether the page was disposed.
-        chat: The chat preview; None for a stored run.
         is_stored: Returns whether the history has the run that is shown.
     """
 
@@ -97,6 +99,7 @@ class DocumentPage(QWidget):
     save_as_wanted = Signal()
     inspector_wanted = Signal()
     iterations_created = Signal(object)
+    chat_created = Signal(object)
 
     def __init__(
         self,
@@ -118,7 +121,7 @@ class DocumentPage(QWidget):
         self.may_run_code = False
         self.may_reach_private = False
         self.is_closed = False
-        self.chat: ChatPanel | None = None
+        self._chat_place: tuple[StoreClient, QWidget, int] | None = None
         self.is_stored: Callable[[], bool] = lambda: False
         self.bars = MessageBars(self)
         self.canvas = Canvas(session, self)
@@ -194,20 +197,36 @@ class DocumentPage(QWidget):
         assert isinstance(layout, QVBoxLayout)
         layout.insertWidget(0, widget)
 
-    def add_chat(self, access: StoreClient) -> ChatPanel:
-        """Add the chat as a tab of the inspector, which is visible while the workflow has a text to chat with."""
-        self.chat = chat = ChatPanel(self.session, access)
-        tab = self.inspector.add_tab("Chat", chat)
+    def add_chat(self, access: StoreClient) -> None:
+        """Add a tab for the chat, which is visible while the workflow has a text to chat with.
+
+        The chat is created between the next frames, or by a run that starts earlier: it shows all runs from now on.
+        """
+        page = QWidget(self.inspector)
+        tab = self.inspector.add_tab("Chat", page)
+        self.inspector.tabs.setTabVisible(tab, chat_input(self.session.workflow) is not None)
+        self._chat_place = access, page, tab
+        self.session.shown.started.connect(lambda: self.chat)
+        call_between_frames(page, lambda: self.chat)
+
+    @cached_property
+    def chat(self) -> ChatPanel:
+        """The chat preview; a stored run has none."""
+        assert self._chat_place is not None
+        access, page, tab = self._chat_place
+        chat = ChatPanel(self.session, access, page)
+        vbox(chat, parent=page)
         self.inspector.tabs.setTabVisible(tab, chat.given is not None)
         chat.available.connect(partial(self.inspector.tabs.setTabVisible, tab))
+        self.chat_created.emit(chat)
         return chat
 
     def show_chat(self) -> bool:
         """Show the chat; returns False if the workflow has no text to chat with."""
-        if self.chat is None or self.chat.given is None:
+        if self._chat_place is None or self.chat.given is None:
             return False
         self.inspector_wanted.emit()
-        self.inspector.show_tab(self.chat)
+        self.inspector.show_tab(self._chat_place[1])
         self.chat.field.setFocus()
         return True
 
@@ -404,7 +423,7 @@ class DocumentPage(QWidget):
         """Show the workflow's outputs, unless a node is selected, the chat shows them, or the user edits settings."""
         focus = QApplication.focusWidget()
         is_editing = focus is not None and self.inspector.isAncestorOf(focus)
-        is_chatting = self.chat is not None and self.chat.isVisible()
+        is_chatting = "chat" in vars(self) and self.chat.isVisible()
         if self.session.shown.live is None and not (self.session.selection or is_editing or is_chatting):
             self.inspector.show_result()
 

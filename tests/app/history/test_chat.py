@@ -12,14 +12,14 @@ from pytestqt.qtbot import QtBot
 
 from app.history.chat_turns import PAGE, chat_input, read_chat
 from app.inspector.inspector import RESULT
-from app.window.chat_panel import ChatPanel, TurnView
+from app.window.chat_panel import TurnView
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench
 from engine.document.builder import Builder
 from engine.document.model import Workflow
 from engine.document.operations import SetConfig
 from tests.app.history.stored_runs import refine
-from tests.app.window.conftest import Script, drafted, ended, open_file, press, saved
+from tests.app.window.conftest import Script, drafted, ended, open_file, press, saved, small
 from tests.engine.store.memory_store import MemoryStore
 from tests.engine.store.run_samples import complete_run, head
 from tests.engine.store.run_samples import store_run as store_samples
@@ -58,18 +58,13 @@ def test_chat_fills_in_the_only_text_or_the_only_one_that_is_required(inputs: di
     assert (given.name if given is not None else None) == name
 
 
-def chat_of(document: DocumentPage) -> ChatPanel:
-    assert document.chat is not None
-    return document.chat
-
-
 def shown(view: TurnView) -> tuple[str, list[str], str]:
     """The text, the answers and the title of the link."""
     return view.text.text(), [answer.content.text for answer in view.answers], view.iterations.text()
 
 
 def say(document: DocumentPage, text: str) -> None:
-    chat = chat_of(document)
+    chat = document.chat
     chat.field.setFocus()
     QTest.keyClicks(chat.field, text)
     QTest.keyClick(chat.field, Qt.Key.Key_Return)
@@ -84,12 +79,12 @@ def document(workbench: Workbench, script: Script, tmp_path: Path, qtbot: QtBot)
     script("fine", *rules)
     document = open_file(workbench, saved(tmp_path, "refine.loop.json", refine(2)))
     QTest.keyClick(workbench.window, Qt.Key.Key_7, Qt.KeyboardModifier.AltModifier)
-    qtbot.waitUntil(chat_of(document).field.hasFocus)
+    qtbot.waitUntil(document.chat.field.hasFocus)
     return document
 
 
 def test_typed_text_runs_the_workflow_and_is_answered(document: DocumentPage, qtbot: QtBot) -> None:
-    chat = chat_of(document)
+    chat = document.chat
     assert chat.empty.isVisible()
     assert not chat.send.isEnabled()
     QTest.keyClicks(chat.field, "the")
@@ -110,13 +105,25 @@ def test_typed_text_runs_the_workflow_and_is_answered(document: DocumentPage, qt
     assert chat.isVisible(), "the outputs are here already"
 
 
+def test_run_that_starts_as_soon_as_the_document_is_open_is_in_the_chat(
+    workbench: Workbench, script: Script, qtbot: QtBot
+) -> None:
+    script("fine")
+    document = workbench.documents.open_copy(small())
+    workbench.runs.run(document)
+    qtbot.waitUntil(lambda: document.session.shown.view_model is not None)
+    ended(document, qtbot)
+    (turn,) = document.chat.turns
+    assert shown(turn)[:2] == ("the sea", ["fine"])
+
+
 def test_iterations_are_one_click_away_also_those_of_earlier_runs(
     workbench: Workbench, document: DocumentPage, qtbot: QtBot
 ) -> None:
     for text in ("one", "two"):
         say(document, text)
         ended(document, qtbot)
-    first, second = chat_of(document).turns
+    first, second = document.chat.turns
 
     QTest.mouseClick(second.iterations, LEFT)
     assert workbench.bottom_panel.open_panel == "iterations"
@@ -140,16 +147,16 @@ def test_history_of_the_file_is_read_when_the_chat_is_shown(
     workbench.documents.drop(document)
 
     again = open_file(workbench, tmp_path / "refine.loop.json")
-    assert chat_of(again).turns == []
+    assert again.chat.turns == []
     qtbot.waitUntil(lambda: again.session.shown.view_model is not None)  # the last run, beside the chat
     again.show_chat()
-    qtbot.waitUntil(lambda: len(chat_of(again).turns) == 2)
-    assert [shown(view)[0] for view in chat_of(again).turns] == ["one", "two"]
-    assert [shown(view)[2] for view in chat_of(again).turns] == ["2 iterations"] * 2
-    assert chat_of(other).turns == []
+    qtbot.waitUntil(lambda: len(again.chat.turns) == 2)
+    assert [shown(view)[0] for view in again.chat.turns] == ["one", "two"]
+    assert [shown(view)[2] for view in again.chat.turns] == ["2 iterations"] * 2
+    assert other.chat.turns == []
     say(again, "three")
     ended(again, qtbot)
-    assert [shown(view)[0] for view in chat_of(again).turns] == ["one", "two", "three"]
+    assert [shown(view)[0] for view in again.chat.turns] == ["one", "two", "three"]
 
 
 def test_failed_run_shows_the_reason_and_leads_to_the_node(
@@ -158,7 +165,7 @@ def test_failed_run_shows_the_reason_and_leads_to_the_node(
     script({"error": {"kind": "authentication", "message": "The key was refused."}})
     say(document, "one")
     ended(document, qtbot)
-    (turn,) = chat_of(document).turns
+    (turn,) = document.chat.turns
     assert "The key was refused." in turn.error.text()
     assert turn.status.text().startswith("Failed")
     QTest.mouseClick(turn.show_it, LEFT)
@@ -174,7 +181,7 @@ def test_resumed_run_remains_one_turn(document: DocumentPage, script: Script, qt
     document.resume_wanted.emit()
     qtbot.waitUntil(lambda: document.session.shown.live is not None)
     ended(document, qtbot)
-    (turn,) = chat_of(document).turns
+    (turn,) = document.chat.turns
     assert shown(turn)[:2] == ("one", ["fine"])
     assert not turn.error.isVisible()
 
@@ -184,9 +191,9 @@ def test_run_that_cannot_start_leaves_no_turn_and_the_text(document: DocumentPag
     with qtbot.waitSignal(document.session.shown.refused):
         say(document, "one")
     ended(document, qtbot)
-    assert chat_of(document).turns == []
-    assert chat_of(document).field.text() == "one"
-    assert chat_of(document).send.isEnabled()
+    assert document.chat.turns == []
+    assert document.chat.field.text() == "one"
+    assert document.chat.send.isEnabled()
 
 
 def test_text_is_cleared_when_its_run_starts_also_after_a_question(
@@ -195,23 +202,23 @@ def test_text_is_cleared_when_its_run_starts_also_after_a_question(
     starts: list[Callable[[], object]] = []
     monkeypatch.setattr(workbench.keys, "before_run", lambda _session, start: starts.append(start))
     say(document, "one")
-    assert chat_of(document).field.text() == "one"
+    assert document.chat.field.text() == "one"
     starts[0]()
-    assert chat_of(document).field.text() == ""
+    assert document.chat.field.text() == ""
     ended(document, qtbot)
-    assert [shown(view)[0] for view in chat_of(document).turns] == ["one"]
+    assert [shown(view)[0] for view in document.chat.turns] == ["one"]
 
 
 def test_text_that_is_typed_during_a_run_is_not_cleared(
     workbench: Workbench, document: DocumentPage, qtbot: QtBot
 ) -> None:
     say(document, "one")
-    QTest.keyClicks(chat_of(document).field, "two")
+    QTest.keyClicks(document.chat.field, "two")
     ended(document, qtbot)
     workbench.runs.run(document)
     ended(document, qtbot)
-    assert chat_of(document).field.text() == "two"
-    assert [shown(view)[0] for view in chat_of(document).turns] == ["one", "one"]
+    assert document.chat.field.text() == "two"
+    assert [shown(view)[0] for view in document.chat.turns] == ["one", "one"]
 
 
 def test_partial_runs_are_not_in_the_chat(
@@ -225,14 +232,14 @@ def test_partial_runs_are_not_in_the_chat(
     qtbot.waitUntil(lambda: document.session.shown.run_id not in {whole, ""})
     ended(document, qtbot)
     assert document.session.shown.view_model.state.part is not None
-    assert [shown(view)[0] for view in chat_of(document).turns] == ["one"]
+    assert [shown(view)[0] for view in document.chat.turns] == ["one"]
 
     workbench.documents.drop(document)
     again = open_file(workbench, tmp_path / "refine.loop.json")
     qtbot.waitUntil(lambda: again.session.shown.view_model is not None)
     again.show_chat()
-    qtbot.waitUntil(lambda: chat_of(again).turns != [])
-    assert [view.turn.run_id for view in chat_of(again).turns] == [whole]
+    qtbot.waitUntil(lambda: again.chat.turns != [])
+    assert [view.turn.run_id for view in again.chat.turns] == [whole]
 
 
 def test_a_page_is_full_of_runs_of_this_file() -> None:
@@ -251,7 +258,7 @@ def test_approval_is_answered_in_the_chat(workbench: Workbench, tmp_path: Path, 
     document = open_file(workbench, saved(tmp_path, "ask.loop.json", drafted()))
     document.show_chat()
     say(document, "A note.")
-    chat = chat_of(document)
+    chat = document.chat
     qtbot.waitUntil(lambda: chat.questions.current is not None)
     assert chat.questions.isVisible()
     assert chat.turns[0].status.text() == "Waiting for you"
@@ -266,9 +273,9 @@ def test_approval_is_answered_in_the_chat(workbench: Workbench, tmp_path: Path, 
 def test_run_is_stopped_in_the_chat(document: DocumentPage, script: Script, qtbot: QtBot) -> None:
     script({"text": "slow", "delay_s": 30})
     say(document, "one")
-    QTest.mouseClick(chat_of(document).send, LEFT)
+    QTest.mouseClick(document.chat.send, LEFT)
     ended(document, qtbot)
-    assert chat_of(document).turns[0].status.text().startswith("Stopped")
+    assert document.chat.turns[0].status.text().startswith("Stopped")
 
 
 def test_workflow_without_a_text_has_no_chat(

@@ -1,4 +1,4 @@
-"""Closed documents and windows are freed, and no widget is styled again on the way."""
+"""Documents create only what is shown; closed ones are freed, and no widget is styled again on the way."""
 
 from __future__ import annotations
 
@@ -14,9 +14,14 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QGraphicsItem, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.canvas.popups import PickList
 from app.engine_thread import EngineThread
+from app.history.iterations_panel import IterationsPanel
+from app.inspector.properties_pages import NodesPage
+from app.inspector.result_page import ResultPage
 from app.inspector.text_editors import NumberBox
 from app.settings.preferences import Preferences
+from app.window.chat_panel import ChatPanel
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench
 from tests.app.window.conftest import SELF_REFINE, MakeWindow, Script, end, ended
@@ -34,6 +39,14 @@ def opened(workbench: Workbench) -> DocumentPage:
 def collect() -> None:
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     gc.collect()
+
+
+def test_new_document_creates_only_what_is_shown(workbench: Workbench, qtbot: QtBot) -> None:
+    document = workbench.documents.new()
+    widgets = [*document.findChildren(QWidget), *document.inspector.findChildren(QWidget)]
+    deferred = (ChatPanel, IterationsPanel, NodesPage, PickList, ResultPage)
+    assert [type(widget) for widget in widgets if isinstance(widget, deferred)] == []
+    qtbot.waitUntil(lambda: bool(document.inspector.findChildren(ChatPanel)))
 
 
 def test_document_closed_while_its_panels_are_being_resized_is_freed(workbench: Workbench, qtbot: QtBot) -> None:
