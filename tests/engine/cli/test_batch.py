@@ -17,6 +17,7 @@ from engine.cli.batch_command import BatchView
 from engine.errors import Fix
 from tests.engine.cli.kit import Program, echo, refine, write
 from tests.engine.cli.test_process import FOR_EVER, started, wait_for
+from tests.wording import mentions
 
 
 def table(folder: Path, *rows: str) -> Path:
@@ -118,7 +119,7 @@ def test_failed_rows_are_reported(program: Program, tmp_path: Path):
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (("--column", "job=task"), 'The workflow has no input "job".'),
+        (("--column", "job=task"), 'no input "job"'),
         (("--column", "nonsense"), '"--column nonsense" is malformed.'),
         (("--executor", "spark"), 'The executor "spark" is unknown.'),
         (("-m", "scripted:none.json"), "none.json"),
@@ -134,7 +135,7 @@ def test_wrong_usage_is_one_sentence(program: Program, tmp_path: Path, arguments
 def test_wrong_columns_are_one_sentence(program: Program, tmp_path: Path):
     ended = program("batch", write(tmp_path, echo()), table(tmp_path, "a"), "--no-store")
     assert (ended.code, ended.out) == (2, "")
-    assert ended.err == 't.csv: There is no column for the input "value". Its columns are: task.\n'
+    assert mentions(ended.err, 't.csv: … no column … "value" … : task.\n'), ended.err
     ended = program("batch", write(tmp_path, echo()), table(tmp_path, "a"), "--no-store", "--column", "value=task")
     assert (ended.code, ended.err.startswith("row 1: completed")) == (0, True)
 
@@ -234,8 +235,8 @@ def test_batch_stops_at_its_budget_and_resumes_with_a_higher_one(program: Progra
     assert ended.json["summary"]["cost_usd"] == pytest.approx(cost)
     done = ended.json["summary"]["completed"]
     refused, spent = ended.err.splitlines()
-    assert refused.startswith(f"Row {done + 1} failed: The budget of the batch is too small for the next call: ")
-    assert spent.startswith(f"The budget is used up: {4 - done - 1} rows were not started.")
+    assert mentions(refused, f"Row {done + 1} failed: … budget of the batch is too small"), refused
+    assert mentions(spent, f"used up: {4 - done - 1} rows … not started"), spent
     again = program(*arguments, cost * 9)
     assert (again.code, again.json["summary"]["completed"]) == (0, 4)
     assert again.json["summary"]["reused"] == done

@@ -10,6 +10,7 @@ import pytest
 from engine.document.files import load
 from tests.engine.cli.kit import Program, write
 from tests.engine.importing.samples import DEV_CYCLE, evaluated
+from tests.wording import mentions
 
 
 @pytest.fixture
@@ -92,4 +93,4 @@ def test_folder_cannot_be_imported(program: Program, file: str) -> None:
 def test_impossible_file_name_is_one_sentence(program: Program, canvas_file: Path, tmp_path: Path) -> None:
     ended = program("import", canvas_file, "-o", tmp_path / ("n" * 300))
     assert ended.code == 2
-    assert "The file cannot be saved: file name too long." in ended.err
+    assert mentions(ended.err, "cannot be saved: … too long"), ended.err

@@ -11,6 +11,7 @@ import pytest
 
 from engine.bundled import templates_folder
 from tests.engine.cli.kit import Program, document, drafts, echo, refine, write
+from tests.wording import mentions
 
 USAGE = {"usage": {"input_tokens": 10, "output_tokens": 5}}
 
@@ -49,7 +50,8 @@ def test_pinned_nodes_are_named_and_cost_nothing(program: Program, tmp_path: Pat
     ended = program("run", write(tmp_path, workflow), "--store", history)
     assert ended.code == 0
     lines = ended.out.splitlines()
-    assert lines[:2] == ["Running Sample.", "1 node is pinned and does not run: draft."]
+    assert lines[0] == "Running Sample."
+    assert mentions(lines[1], "1 node is pinned … : draft."), lines[1]
     assert "loop[0].draft: pinned" in lines
     assert lines[-6:-3] == ["", "answer:", "By hand."]
     run_id = lines[-1].split()[2].rstrip(":")
@@ -139,27 +141,28 @@ def test_result_that_is_not_text_is_shown_as_json(program: Program, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("given", "sentence"),
+    ("given", "parts"),
     [
-        ([], 'No value is given for the input "value". Add -i value=VALUE. Inputs: value (number, required).'),
-        (["-i", "v=1"], 'The workflow has no input "v". Inputs: value (number, required).'),
-        (["-i", "value=x"], 'The input "value" takes a number, not "x". Write it like 42 or 0.5.'),
-        (["-i", "value=1", "-i", "value=2"], 'The input "value" is given twice. Give it once.'),
+        ([], 'No value … "value" … -i value=VALUE … value (number, required)'),
+        (["-i", "v=1"], 'no input "v" … value (number, required)'),
+        (["-i", "value=x"], '"value" takes a number, not "x" … 42 … 0.5'),
+        (["-i", "value=1", "-i", "value=2"], '"value" is given twice'),
     ],
 )
-def test_bad_inputs_are_exit_code_2(program: Program, tmp_path: Path, given: list[str], sentence: str):
+def test_bad_inputs_are_exit_code_2(program: Program, tmp_path: Path, given: list[str], parts: str):
     file = write(tmp_path, echo("number"))
     ended = program("run", file, *given)
-    assert (ended.code, ended.out, ended.err) == (2, "", sentence + "\n")
+    assert (ended.code, ended.out) == (2, "")
+    assert mentions(ended.err, parts), ended.err
     refused = program("run", file, *given, "--json")
     assert (refused.code, refused.json["status"]) == (2, "refused")
-    assert f"{refused.json['error']} {refused.json['remedy']}" == sentence
+    assert f"{refused.json['error']} {refused.json['remedy']}\n" == ended.err
 
 
 def test_an_unknown_model_is_exit_code_2_with_a_hint(program: Program, tmp_path: Path):
     ended = program("run", write(tmp_path, echo("text", "x")), "--model", "gpt-4o")
     assert (ended.code, ended.out) == (2, "")
-    assert ended.err.startswith("There is no model 'gpt-4o'. Did you mean openai/gpt-4o?")
+    assert mentions(ended.err, "no model 'gpt-4o' … mean openai/gpt-4o?"), ended.err
 
 
 def test_unknown_model_in_the_document_is_exit_code_2(program: Program, tmp_path: Path):
@@ -258,7 +261,7 @@ def test_code_runs_only_if_allowed(program: Program, tmp_path: Path):
     file = write(tmp_path, document([code, {"id": "result", "type": "output"}], ["code.output > result.value"]))
     refused = program("run", file, "--allow")
     assert refused.code == 2
-    assert '"Tool" may call the tool "python", which runs code on this machine' in refused.err
+    assert mentions(refused.err, '"Tool" may call … "python", which runs code'), refused.err
     allowed = program("run", file, "--json", "--allow-code")
     assert allowed.json["outputs"] == {"result": {"exit_code": 0, "stdout": "42\n", "stderr": ""}}
 
@@ -283,13 +286,13 @@ def test_file_takes_precedence_over_a_template(program: Program, tmp_path: Path,
 def test_a_name_that_is_neither_file_nor_template_is_exit_code_2(program: Program):
     ended = program("run", "self-refin")
     assert (ended.code, ended.out) == (2, "")
-    assert ended.err.startswith('There is no file and no bundled template "self-refin". Check the path. ')
+    assert mentions(ended.err, 'no file and no bundled template "self-refin"'), ended.err
 
 
 def test_missing_path_is_reported_as_a_file(program: Program):
     ended = program("run", "no/such.loop.json")
     assert ended.code == 2
-    assert ended.err.startswith("no/such.loop.json: The file cannot be opened: there is no such file or folder.")
+    assert mentions(ended.err, "no/such.loop.json: … cannot be opened: … no such file"), ended.err
 
 
 @pytest.mark.parametrize("name", ["a\0b", "x" * 5000, ".", "/dev/null", ""])
@@ -356,7 +359,8 @@ def test_warnings_are_repeated_at_the_end(program: Program, tmp_path: Path):
     model = scripted(tmp_path, "One.", "Two.")
     flagged = refine(2, until="size(output) > 1000", on_max_iterations="return_with_flag")
     ended = program("run", write(tmp_path, flagged), "-m", model)
-    assert (ended.code, ended.err) == (0, "Warning: loop: It did not converge within 2 iterations.\n")
+    assert (ended.code, ended.err.count("\n")) == (0, 1)
+    assert mentions(ended.err, "Warning: loop: … not converge … 2 iterations"), ended.err
 
 
 def chain(folder: Path, **draft: Any) -> Path:

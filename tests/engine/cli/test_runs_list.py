@@ -12,6 +12,7 @@ from engine.models.protocol import Usage
 from engine.runner.run_storage import RunHead
 from engine.store import open_store
 from tests.engine.cli.kit import Events, Program
+from tests.wording import mentions
 
 
 def keep(
@@ -136,22 +137,22 @@ def test_run_that_is_its_own_parent_is_listed(program: Program):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("arguments", "parts"),
     [
-        (["--status", "dead"], '"dead" is not a run status. Statuses: running, paused, waiting, '),
-        (["--since", "soon"], '"soon" is not a valid time for --since. Use 2026-11-28, '),
-        (["--until", "99999999w"], '"99999999w" is not a valid time for --until. '),
-        (["--parent", "zz"], 'There is no run "zz" in the history. '),
-        (["show", "zz"], 'There is no run "zz" in the history. '),
-        (["show", "aaa"], 'Several runs begin with "aaa": aaab, aaaa. Give more characters of the id.'),
+        (["--status", "dead"], '"dead" is not … status … : running, paused, waiting, '),
+        (["--since", "soon"], '"soon" is not … time … --since … 2026-11-28, '),
+        (["--until", "99999999w"], '"99999999w" is not … time … --until'),
+        (["--parent", "zz"], 'no run "zz"'),
+        (["show", "zz"], 'no run "zz"'),
+        (["show", "aaa"], 'Several … "aaa": aaab, aaaa.'),
     ],
 )
-def test_wrong_use_is_one_sentence(program: Program, arguments: list[str], sentence: str):
+def test_wrong_use_is_one_sentence(program: Program, arguments: list[str], parts: str):
     keep("aaaa", day=1)
     keep("aaab", day=2)
     ended = program("runs", *arguments)
     assert (ended.code, ended.out) == (2, "")
-    assert ended.err.startswith(sentence)
+    assert mentions(ended.err, parts), ended.err
     assert ended.err.count("\n") == 1
 
 
@@ -176,10 +177,9 @@ def test_delete_needs_yes_without_a_terminal(program: Program):
     keep("aaaa")
     keep("bbbb", day=2)
     refused = program("runs", "delete", "aa")
-    assert (refused.code, refused.err) == (
-        2,
-        "Deleting runs needs confirmation, and there is no terminal to ask at. Add --yes.\n",
-    )
+    assert refused.code == 2
+    assert mentions(refused.err, "confirmation … no terminal … --yes"), refused.err
+    assert ids(program) == ["bbbb", "aaaa"]
     assert program("runs", "delete", "aa", "zz", "--yes").code == 2
     assert ids(program) == ["bbbb", "aaaa"]
     assert program("runs", "delete", "aa", "aaaa", "--yes").out == "Deleted: aaaa.\n"
@@ -192,7 +192,7 @@ def test_vacuum_limits_delete_the_oldest_unpinned_runs(program: Program):
     program("runs", "pin", "aaaa")
     assert program("runs", "vacuum", "--keep", 2).out.startswith("1 run was deleted. ")
     assert ids(program) == ["cccc", "aaaa"]
-    assert program("runs", "vacuum").out.startswith("0 bytes freed; the history takes ")
+    assert program("runs", "vacuum").out.startswith("0 bytes freed; ")
     assert program("runs", "vacuum", "--keep-mb", 0).out.startswith("1 run was deleted. ")
     assert ids(program) == ["aaaa"]
 

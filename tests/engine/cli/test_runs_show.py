@@ -134,20 +134,20 @@ def test_failed_run_shows_error_and_node(program: Program, tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("place", "sentence"),
+    ("place", "parts"),
     [
-        ("loop[9]", "has nothing at loop[9]. On that level there are: task, loop, answer, loop[0], loop[1], loop[2]."),
-        ("loop[0].none", "has nothing at loop[0].none. On that level there are: loop[0].draft."),
-        ("gone[0].x", "has nothing at gone[0].x. Look at the run. See 'loopwright runs show "),
-        ("loop[-1]", "loop[-1] is not a place in a run. "),
-        ("", " is not a place in a run. "),
+        ("loop[9]", "nothing at loop[9]. … there are: task, loop, answer, loop[0], loop[1], loop[2]."),
+        ("loop[0].none", "nothing at loop[0].none. … there are: loop[0].draft."),
+        ("gone[0].x", "nothing at gone[0].x. … 'loopwright runs show "),
+        ("loop[-1]", "loop[-1] is not a place"),
+        ("", " is not a place"),
     ],
 )
-def test_missing_place_is_one_sentence(program: Program, tmp_path: Path, place: str, sentence: str):
+def test_missing_place_is_one_sentence(program: Program, tmp_path: Path, place: str, parts: str):
     run_id = ran(program, tmp_path)
     ended = program("runs", "show", run_id, "--iteration", place)
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
-    assert sentence in ended.err
+    assert mentions(ended.err, parts), ended.err
 
 
 def test_two_iterations_are_compared_word_by_word(program: Program, tmp_path: Path):
@@ -187,25 +187,22 @@ def test_diff_of_long_texts_shows_context_only(program: Program, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("options", "sentence"),
+    ("options", "parts"),
     [
-        (
-            ["RUN@loop[0]", "@loop[1]", "--part", "cost"],
-            '"cost" is not a part of an iteration. Parts: result, feedback, ',
-        ),
-        (["RUN@loop[0]", "@loop[1]", "--part", "prompt"], "The iteration loop[0] has no prompt. "),
-        (["RUN", "RUN", "--part", "reply"], "A whole run has no reply. "),
-        (["RUN@task", "@task", "--part", "reply"], "The node task has called no model. "),
-        (["RUN@task", "@task", "--part", "feedback"], "The node task has no feedback. "),
-        (["RUN@loop[7]", "@loop[1]"], "has nothing at loop[7]. "),
-        (["none", "RUN"], 'There is no run "none" in the history. '),
+        (["RUN@loop[0]", "@loop[1]", "--part", "cost"], '"cost" is not a part … : result, feedback, '),
+        (["RUN@loop[0]", "@loop[1]", "--part", "prompt"], "loop[0] has no prompt"),
+        (["RUN", "RUN", "--part", "reply"], "whole run has no reply"),
+        (["RUN@task", "@task", "--part", "reply"], "node task … no model"),
+        (["RUN@task", "@task", "--part", "feedback"], "node task has no feedback"),
+        (["RUN@loop[7]", "@loop[1]"], "nothing at loop[7]"),
+        (["none", "RUN"], 'no run "none"'),
     ],
 )
-def test_invalid_comparison_is_one_sentence(program: Program, tmp_path: Path, options: list[str], sentence: str):
+def test_invalid_comparison_is_one_sentence(program: Program, tmp_path: Path, options: list[str], parts: str):
     run_id = ran(program, tmp_path)
     ended = program("runs", "diff", *(option.replace("RUN", run_id) for option in options))
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
-    assert sentence in ended.err
+    assert mentions(ended.err, parts), ended.err
 
 
 def test_model_texts_cannot_control_the_terminal_in_show_and_diff(program: Program, tmp_path: Path):
@@ -270,7 +267,7 @@ def test_unwritable_and_invalid_files_are_reported(program: Program, tmp_path: P
     run_id = ran(program, tmp_path)
     ended = program("runs", "export", run_id, "--to", "json", "-o", tmp_path / "no" / "run.json")
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
-    assert "run.json: The file cannot be written: No such file or directory." in ended.err
+    assert "run.json: The file cannot be written: " in ended.err
     assert program("runs", "export", run_id, "--to", "pdf").err.startswith('The export format "pdf" is unknown. ')
     (tmp_path / "bad.json").write_text(json.dumps({"format": "loopwright.run", "version": 1}))
     imported = program("runs", "import", tmp_path / "bad.json")
@@ -290,7 +287,7 @@ def test_export_follows_a_symbolic_link_and_refuses_a_pipe(program: Program, tmp
     assert real.read_bytes().startswith(b"\xef\xbb\xbfrun,")  # so that Excel reads it as UTF-8
     assert real.stat().st_mode & 0o777 == 0o600
     ended = program("runs", "export", run_id, "--to", "csv", "-o", pipe)
-    assert (ended.code, "something that is not an ordinary file has this name" in ended.err) == (2, True)
+    assert (ended.code, "not an ordinary file" in ended.err) == (2, True)
     assert pipe.is_fifo()
 
 

@@ -13,6 +13,7 @@ from engine.cli import arguments
 from engine.document.files import load
 from tests.engine.cli.kit import Program, document, echo, process, refine, write
 from tests.engine.importing.samples import DEV_CYCLE
+from tests.wording import mentions
 
 
 @pytest.fixture(autouse=True)
@@ -180,7 +181,7 @@ def test_too_large_and_invalid_content_is_refused(
     pipe(b"\xff\xfe\x00")
     assert '"-" for the input "value" cannot be read' in program("run", file, "-i", "value=@-").err
     pipe("{")
-    assert program("run", "-").err.startswith("standard input: The document is not JSON")
+    assert mentions(program("run", "-").err, "standard input: … not JSON")
     monkeypatch.setattr(arguments, "MAX_BYTES", 1_000_000)
     pipe(" " * 1_000_001)
     assert "more than 1 MB" in program("run", "-").err
