@@ -76,7 +76,7 @@ async def test_the_message_shows_the_input_ports() -> None:
 async def test_an_invalid_choice_is_refused_and_the_question_stays_open() -> None:
     run, models = begin(one())
     asked = await anext(questions(run))
-    with pytest.raises(EngineError, match=r'"perhaps" is not an answer to the question at "check"\. Choose'):
+    with pytest.raises(EngineError, match=r'"perhaps" is not an answer .* "check"'):
         run.answer(asked.path, Answer("perhaps"))
     with pytest.raises(EngineError, match="chooses nothing"):
         run.answer(asked.path, Answer())

@@ -125,8 +125,8 @@ async def test_a_text_that_contains_a_json_list_is_a_list() -> None:
     ("config", "given", "says"),
     [
         ({}, {"k": 1}, "is not a list"),
-        ({}, None, "The items are not a list: null"),
-        ({"source": "expression", "expression": "size(items)"}, ["x"], "The items are not a list: 1"),
+        ({}, None, "not a list: null"),
+        ({"source": "expression", "expression": "size(items)"}, ["x"], "not a list: 1"),
         ({"source": "expression", "expression": "items.gone"}, {"k": 1}, "`items` has no `gone`"),
         ({"on_empty": "fail"}, [], "There are no items."),
         ({}, [0] * 10_001, "There are 10,001 items."),

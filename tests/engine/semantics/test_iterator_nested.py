@@ -33,6 +33,7 @@ from tests.engine.semantics.documents import (
 from tests.engine.semantics.kit import options, play
 from tests.engine.semantics.models import Call, FakeModels, FunctionModel, Said
 from tests.engine.semantics.test_resume import continue_run, play_stored, without_times
+from tests.wording import mentions
 
 IN_EACH: tuple[Part, ...] = (loop(max_iterations=2), transform("a", "{{input}}{{item}}{{loop.iteration}}"), leave())
 LOOP_IN_EACH = for_each(*IN_EACH, edges="each -> loop -> a -> exit -> gather")
@@ -95,41 +96,48 @@ async def test_exit_loop_called_for_one_item_ends_the_outer_loop_after_all_items
     assert len([call for call in played.model.calls if call.indices == (1, 1)]) == 1
 
 
-_WRONG: dict[str, tuple[Workflow, str, str]] = {
+_WRONG: dict[str, tuple[Workflow, str, tuple[str, str | None], str]] = {
     "an item outside": (
         flow(entry(), transform("a", "{{item}}{{input}}"), result(), edges="text -> a -> out"),
         "unknown-name",
-        "`item` has a value only between an Iterator and its Aggregator.",
+        ("a", "template"),
+        "`item` … between … Iterator … Aggregator",
     ),
     "a loop outside": (
         for_each(transform("a", "{{loop.iteration}}{{input}}"), edges="each -> a -> gather"),
         "unknown-name",
-        "`loop` has a value only between a Loop and its Exit.",
+        ("a", "template"),
+        "`loop` … between … Loop … Exit",
     ),
     "an edge out of it": (
         for_each(transform("a"), result("other"), edges="each -> a -> gather\na -> other"),
         "edge-out-of-body",
-        'leaves the iterator "each" other than through its aggregator.',
+        ("a", "output"),
+        '"Transform" leaves … "Iterator"',
     ),
     "an item led out of it": (
         for_each(transform("a"), result("other"), edges="each -> a -> gather\neach.index -> other"),
         "edge-out-of-body",
-        'leaves the iterator "each" other than through its aggregator.',
+        ("each", "index"),
+        '"Iterator" leaves … "Iterator"',
     ),
     "its count inside": (
         for_each(transform("a", "{{input}}{{n}}"), edges="each -> a -> gather\neach.count -> a.n"),
         "loop-result-in-body",
-        'The port "count" of the iterator "each" has a value only after the iterator.',
+        ("each", "count"),
+        '"count" … "Iterator" … only after',
     ),
     "nothing between": (
         for_each(edges="each -> gather"),
         "empty-body",
-        'Nothing is between the iterator "each" and its aggregator "gather".',
+        ("each", None),
+        'Nothing … "Iterator" … "Aggregator"',
     ),
     "a missing aggregator": (
         flow(entry("items", type="json"), each(), transform("a"), result(), edges="items -> each -> a -> out"),
         "missing-exit",
-        'The iterator "each" has no aggregator.',
+        ("each", None),
+        '"Iterator" has no aggregator',
     ),
     "an overlap": (
         flow(
@@ -144,19 +152,20 @@ _WRONG: dict[str, tuple[Workflow, str, str]] = {
             edges="items -> each -> loop -> a -> gather\na -> b -> exit -> out\ngather -> out",
         ),
         "overlapping-loops",
-        "overlap, and neither is completely inside the other.",
+        ("loop", None),
+        '"Loop" … "Iterator" overlap',
     ),
 }
 
 
 @pytest.mark.parametrize("name", list(_WRONG))
 def test_invalid_nesting_is_a_problem(name: str) -> None:
-    workflow, code, says = _WRONG[name]
+    workflow, code, place, parts = _WRONG[name]
 
     found = [problem for problem in validate(workflow) if problem.code == code]
 
-    assert found, validate(workflow)
-    assert says in found[0].message
+    assert [(problem.node, problem.port or problem.field) for problem in found] == [place], validate(workflow)
+    assert mentions(found[0].message, parts), found[0].message
 
 
 def test_an_aggregator_need_not_name_its_iterator() -> None:

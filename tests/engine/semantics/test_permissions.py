@@ -34,7 +34,7 @@ def in_a_loop() -> Workflow:
 async def test_a_workflow_that_runs_code_does_not_start_without_permission(
     workflow: Workflow, node: str, tool: str
 ) -> None:
-    with pytest.raises(CodeNotAllowedError, match=f'"{node}" may call the tool "{tool}", which runs code') as caught:
+    with pytest.raises(CodeNotAllowedError, match=f'"{node}" may call .* "{tool}", which runs code') as caught:
         await play(workflow, "never asked")
     assert caught.value.fix == "allow_code"
 

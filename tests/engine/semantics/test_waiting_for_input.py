@@ -83,7 +83,7 @@ async def test_an_answer_without_a_question_is_refused() -> None:
     run, models = begin(FLOW, "reply", registry=registry())
     await asyncio.wait_for(waiting(run), 30)
 
-    with pytest.raises(EngineError, match='No question is open at "other"'):
+    with pytest.raises(EngineError, match=r'No question .* at "other"'):
         run.answer("other", Answer("approve"))
     run.answer("ask", Answer("approve"))
     with pytest.raises(EngineError, match="No question is open"):

@@ -30,6 +30,7 @@ from tests.engine.semantics.kit import Played, begin, finish, options, play
 from tests.engine.semantics.models import Call, FakeModels, FunctionModel, by_node
 from tests.engine.semantics.test_node_settings import asking
 from tests.engine.store.memory_store import MemoryStore
+from tests.wording import mentions
 
 CUT = Reply("half", Finish.LENGTH, Usage(10, 5))
 
@@ -60,7 +61,7 @@ async def test_a_warning_of_a_node_is_in_its_iteration_and_in_the_run_once() -> 
     played = await play(_draft(max_iterations=3), cut_in(1))
 
     (warning,) = played.result.warnings
-    assert warning.startswith("loop[1].draft: The reply was cut off")
+    assert mentions(warning, "loop[1].draft: … cut off"), warning
     assert [record.warnings for record in played.loop.iterations] == [(), (warning,), ()]
     assert played.result.to_json()["warnings"] == [warning]
     assert played.result.to_json()["loops"]["loop"]["iterations"][1]["warnings"] == [warning]
