@@ -28,6 +28,7 @@ from engine.document.model import Node, Workflow
 from engine.document.operations import SetConfig, SetDescription
 from tests.app.conftest import MakeSession
 from tests.app.window.conftest import MakeWindow, await_files, open_file, press, saved, small
+from tests.wording import mentions
 
 
 def described(text: str) -> Workflow:
@@ -222,7 +223,7 @@ def test_unwritable_folders_are_reported(make_session: MakeSession, tmp_path: Pa
     with qtbot.waitSignal(autosave.failed, timeout=3000) as reported:
         session.do(SetDescription("new"))
 
-    assert "No file can be written in" in reported.args[0]
+    assert mentions(reported.args[0], "No file … written in")
 
 
 def test_slow_disk_does_not_block_and_the_latest_is_autosaved(

@@ -245,7 +245,7 @@ def test_refused_action_is_shown_in_the_status_bar_and_fades(
     workbench.status_bar._fading.setDuration(1)
 
     self_refine.session.do(SetConfig("nobody", ("x",), 1))
-    assert workbench.status_bar.refusal.full_text == 'There is no node "nobody". Choose an existing node.'
+    assert 'no node "nobody"' in workbench.status_bar.refusal.full_text
 
     qtbot.waitUntil(lambda: workbench.status_bar.refusal.full_text == "")
 

@@ -38,6 +38,7 @@ from tests.app.window.conftest import (
     saved,
     small,
 )
+from tests.wording import mentions
 
 CONTROL = Qt.KeyboardModifier.ControlModifier
 SHIFT = Qt.KeyboardModifier.ShiftModifier
@@ -434,7 +435,7 @@ def test_closing_the_window_asks_once_for_all_documents(
 
     workbench.window.close()
     workbench.window.close()
-    assert question(workbench.window).text() == "Save the changes to “Small”, “Small”?"
+    assert mentions(question(workbench.window).text(), "Save … “Small”, “Small”?")
     answer(workbench.window, title)
 
     qtbot.waitUntil(lambda: workbench.window.isVisible() is not closes)
@@ -559,7 +560,7 @@ def test_unreported_change_by_another_program_is_not_overwritten(
     for _ in range(2):
         save_by_key(workbench, qtbot)
         assert load(path).description == "theirs"
-        assert silent.bars.text("disk") == "Another program has changed the file. Your changes are not saved yet."
+        assert mentions(silent.bars.text("disk"), "Another program … changed … not saved")
         assert silent.session.is_modified
 
     press(silent.bars, "Keep mine")
@@ -688,7 +689,7 @@ def test_failed_save_in_a_deleted_folder_keeps_the_document(workbench: Workbench
 
     save_by_key(workbench, qtbot)
 
-    assert "there is no such file or folder" in document.bars.text("save")
+    assert mentions(document.bars.text("save"), "one.loop.json: … no such file")
     assert document.session.is_modified
 
 

@@ -107,7 +107,7 @@ def test_iterations_panel_without_a_run_explains_itself(self_refine: DocumentPag
 def test_run_that_is_not_stored_cannot_be_exported(workbench: Workbench, ran: DocumentPage) -> None:
     ran.iterations.export_wanted.emit()
 
-    assert workbench.status_bar.refusal.full_text.startswith("Only a stored run can be exported.")
+    assert workbench.status_bar.refusal.full_text.startswith("Only a stored run")
 
 
 def test_nothing_is_exported_before_a_run(workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot) -> None:
@@ -117,5 +117,5 @@ def test_nothing_is_exported_before_a_run(workbench: Workbench, self_refine: Doc
     self_refine.iterations.export_wanted.emit()
 
     qtbot.waitUntil(lambda: workbench.status_bar.refusal.full_text != "")
-    assert workbench.status_bar.refusal.full_text.startswith("Only a stored run can be exported.")
+    assert workbench.status_bar.refusal.full_text.startswith("Only a stored run")
     workbench.history.access.close()

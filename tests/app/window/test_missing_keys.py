@@ -232,7 +232,7 @@ def test_run_can_start_without_the_key_or_not_at_all(workbench: Workbench, tmp_p
     assert view_model is not None
     assert (view_model.status, view_model.state.fix) == ("failed", "add_key:openai")
     bar = document.bars.text("run")
-    assert "There is no key for OpenAI." in bar
+    assert "no key for OpenAI" in bar
 
 
 def test_a_partial_run_asks_only_for_the_keys_of_the_nodes_that_run(

@@ -15,6 +15,7 @@ from engine.document.files import load, save
 from engine.document.model import Workflow
 from engine.document.operations import SetConfig
 from tests.app.window.conftest import Answers, Script, await_files, ended, open_file, saved, small
+from tests.wording import mentions
 
 
 def around(file: str) -> Workflow:
@@ -95,7 +96,7 @@ def test_subflow_file_changed_during_a_run_is_read_afterwards(
 
 def test_missing_subflow_file_is_reported(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     document = open_file(workbench, saved(tmp_path, "outer.loop.json", around("gone.loop.json")))
-    qtbot.waitUntil(lambda: "gone.loop.json: The file cannot be opened" in document.bars.text("subflow"))
+    qtbot.waitUntil(lambda: mentions(document.bars.text("subflow"), "gone.loop.json: … cannot be opened"))
     saved(tmp_path, "gone.loop.json")
     document.session.do(SetConfig("part", ("file",), "./gone.loop.json"))
     qtbot.waitUntil(lambda: copy_of(document) is not None)
