@@ -12,6 +12,7 @@ from engine import inputs_of_table, read_table
 from engine.batch.rows import batch_id, make_rows
 from engine.batch.table import TableError
 from tests.engine.semantics.documents import entry, flow, result, transform
+from tests.wording import mentions
 
 
 def table(folder: Path, text: str | bytes, name: str = "t.csv") -> Path:
@@ -67,18 +68,18 @@ def test_input_can_use_its_default_despite_a_matching_column(tmp_path: Path):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", "t.csv: The table is empty."),
-        ("topic\n", "t.csv: The table has no rows."),
-        ("words\n3\n", 't.csv: There is no column for the input "topic". Its columns are: words.'),
-        ("topic,wrds\nrain,3\n", 't.csv: The column "wrds" is not an input of the workflow. Did you mean "words"?'),
-        ("topic,topic\na,b\n", 't.csv: Two columns are called "topic".'),
-        ('topic\na\n"open\nb\n', "t.csv, line 3: The table is not valid CSV"),
+        ("", "t.csv: … empty"),
+        ("topic\n", "t.csv: … no rows"),
+        ("words\n3\n", 't.csv: … no column … "topic" … : words.'),
+        ("topic,wrds\nrain,3\n", 't.csv: … "wrds" is not an input … mean "words"?'),
+        ("topic,topic\na,b\n", 't.csv: Two columns … "topic"'),
+        ('topic\na\n"open\nb\n', "t.csv, line 3: … not valid CSV"),
     ],
 )
 def test_table_that_does_not_match_is_refused_in_one_sentence(tmp_path: Path, text: str, expected: str):
     with pytest.raises(TableError) as caught:
         read(tmp_path, text)
-    assert str(caught.value).startswith(expected)
+    assert mentions(str(caught.value), expected), caught.value
     assert "\n" not in str(caught.value)
 
 
@@ -87,7 +88,7 @@ def test_line_that_is_not_a_json_object_fails_its_row(tmp_path: Path, line: str)
     rows = read(tmp_path, f'{{"topic": "a"}}\n\n{line}\n{{"topic": "b"}}\n', "t.jsonl")
     assert [dict(row) for row in rows] == [{"topic": "a"}, {}, {"topic": "b"}]
     assert [row.error.partition(":")[0] for row in rows] == ["", "t.jsonl, line 3", ""]
-    with pytest.raises(TableError, match=r"t\.jsonl, line 1: The line is not a valid JSON"):
+    with pytest.raises(TableError, match=r"t\.jsonl, line 1: .* not a valid JSON"):
         read_table(table(tmp_path, f"{line}\n", "t.jsonl"))
 
 
@@ -207,9 +208,9 @@ def test_boolean_words_are_parsed_in_any_case(tmp_path: Path, is_true: bool):
 
 
 def test_unknown_columns_are_reported(tmp_path: Path):
-    with pytest.raises(TableError, match='The workflow has no input "theme"'):
+    with pytest.raises(TableError, match='no input "theme"'):
         read(tmp_path, "topic\na\n", columns={"theme": "topic"})
-    with pytest.raises(TableError, match='There is no column "Subject"'):
+    with pytest.raises(TableError, match='no column "Subject"'):
         read(tmp_path, "topic\na\n", columns={"topic": "Subject"})
 
 

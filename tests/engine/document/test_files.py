@@ -17,6 +17,7 @@ from engine.document.model import Workflow
 from engine.document.problems import DocumentError
 from tests.engine.document.strategies import workflows
 from tests.examples import examples
+from tests.wording import mentions
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs a POSIX file system")
 OLD = Workflow(name="old")
@@ -93,12 +94,12 @@ def test_circular_links_are_refused(tmp_path: Path) -> None:
 
 def test_missing_file_and_missing_folder_are_named(tmp_path: Path) -> None:
     path = tmp_path / "gone" / "a.loop.json"
-    assert failure_of_load(path).message == (f"{path}: The file cannot be opened: there is no such file or folder.")
-    assert failure_of_save(path).message == f"{path}: The file cannot be saved: there is no such file or folder."
+    assert mentions(failure_of_load(path).message, f"{path}: … cannot be opened: … no such file")
+    assert mentions(failure_of_save(path).message, f"{path}: … cannot be saved: … no such file")
 
 
 def test_folder_is_refused(tmp_path: Path) -> None:
-    assert failure_of_load(tmp_path).message == f"{tmp_path}: This is a folder, not a workflow file."
+    assert mentions(failure_of_load(tmp_path).message, f"{tmp_path}: … a folder")
     assert "not an ordinary file" in failure_of_save(tmp_path).message
     assert list(tmp_path.iterdir()) == []
 
@@ -144,7 +145,7 @@ def test_file_with_a_newline_in_its_name_opens_and_saves(tmp_path: Path) -> None
     save(OLD, path)
     assert load(path) == OLD
     path.write_text("{")
-    assert "a\\nb.loop.json: The document is not JSON" in failure_of_load(path).message
+    assert mentions(failure_of_load(path).message, "a\\nb.loop.json: … not JSON")
 
 
 COMMON_USER = """
@@ -194,12 +195,14 @@ def test_files_and_folders_without_permission_are_refused_unchanged(tmp_path: Pa
         "attempt(save, Workflow(), folder / 'fixed')\n"
         "attempt(save, Workflow(), folder / 'closed' / 'b')\n"
     )
-    assert run_as_a_common_user(script, tmp_path) == [
-        "/secret: The file cannot be opened: permission denied.",
+    expected = [
+        "/secret: … cannot be opened: permission denied",
         "done",
-        "/fixed: The file cannot be saved: it is write-protected.",
-        "/closed/b: The file cannot be saved: permission denied.",
+        "/fixed: … cannot be saved: … write-protected",
+        "/closed/b: … cannot be saved: permission denied",
     ]
+    for message, parts in zip(run_as_a_common_user(script, tmp_path), expected, strict=True):
+        assert mentions(message, parts), message
     closed.chmod(0o755)
     fixed.chmod(0o644)
     assert [path.name for path in closed.iterdir()] == ["a"]
@@ -219,7 +222,7 @@ def test_failed_write_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
             save(Workflow(name="x" * 5000), path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert caught.value.message == f"{path}: The file cannot be saved: file too large."
+    assert mentions(caught.value.message, f"{path}: … cannot be saved: … too large")
     assert list(tmp_path.iterdir()) == [path]
     assert load(path) == OLD
 

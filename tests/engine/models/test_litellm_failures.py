@@ -10,62 +10,59 @@ from engine.models.protocol import ModelErrorKind, Request
 from tests.engine.models.litellm_fixtures import QUESTION, SECRET, MakeModel, failure_of, make_model_fixture
 from tests.engine.wire.behaviors import PARTIAL_REPLY, RETRY_AFTER_S
 from tests.engine.wire.server import WireServer
+from tests.wording import mentions
 
 __all__ = ["make_model_fixture"]
 
 Kind = ModelErrorKind
 EITHER_WAY = [
-    ("unauthorized", Kind.AUTHENTICATION, "The server at HOST refused the key: Incorrect API key provided: Bearer …."),
-    ("forbidden", Kind.AUTHENTICATION, "The server at HOST does not allow this: Your country is not supported."),
-    ("not-found", Kind.NOT_FOUND, "The server at HOST does not know the model 'not-found': The model does not exist."),
+    ("unauthorized", Kind.AUTHENTICATION, "HOST refused the key: … Bearer …."),
+    ("forbidden", Kind.AUTHENTICATION, "HOST does not allow … : Your country is not supported."),
+    ("not-found", Kind.NOT_FOUND, "HOST does not know … 'not-found': The model does not exist."),
     (
         "bad-request",
         Kind.BAD_REQUEST,
-        "The server at HOST refused the request: temperature must be at most 2 (Bearer …).",
+        "HOST refused the request: temperature must be at most 2 (Bearer …).",
     ),
     (
         "rate-limited",
         Kind.RATE_LIMIT,
-        "The server at HOST accepts no more requests at the moment and asks to wait 7 s: Slow down.",
+        "HOST … no more requests … 7 s: Slow down.",
     ),
     (
         "quota",
         Kind.UNAVAILABLE,
-        "The server at HOST reports that the account has no credit left: You exceeded your current quota.",
+        "HOST … no credit … : You exceeded your current quota.",
     ),
     (
         "context-length",
         Kind.CONTEXT_LENGTH,
-        (
-            "The request is longer than the model 'context-length' of the server at HOST can read: This model's "
-            "maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens."
-        ),
+        "request is longer … 'context-length' … HOST … : This model's maximum context length is 8192 tokens.",
     ),
     (
         "content-filter",
         Kind.CONTENT_FILTER,
-        (
-            "The content filter of the server at HOST refused the text: The response was filtered due to the prompt "
-            "triggering our content management policy."
-        ),
+        "content filter … HOST refused … : The response was filtered due to the prompt",
     ),
-    ("server-error", Kind.SERVER, "The server at HOST reported an internal error: Something broke."),
-    ("overloaded", Kind.SERVER, "The server at HOST reported an internal error: Overloaded."),
-    ("html", Kind.BAD_REPLY, "The server at HOST sent a response that is not a model's reply."),
-    ("not-json", Kind.BAD_REPLY, "The server at HOST sent a response that is not a model's reply."),
-    ("no-choices", Kind.BAD_REPLY, "The server at HOST sent a response that is not a model's reply."),
-    ("reset", Kind.CONNECTION, "The server at HOST closed the connection before it responded."),
+    ("server-error", Kind.SERVER, "HOST … internal error: Something broke."),
+    ("overloaded", Kind.SERVER, "HOST … internal error: Overloaded."),
+    ("html", Kind.BAD_REPLY, "HOST sent … not a model's reply."),
+    ("not-json", Kind.BAD_REPLY, "HOST sent … not a model's reply."),
+    ("no-choices", Kind.BAD_REPLY, "HOST sent … not a model's reply."),
+    ("reset", Kind.CONNECTION, "HOST closed the connection"),
 ]
 
 
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize(("behavior", "kind", "sentence"), EITHER_WAY)
+@pytest.mark.parametrize(("behavior", "kind", "parts"), EITHER_WAY)
 async def test_each_failure_has_a_kind_and_a_sentence(
-    wire: WireServer, make_model: MakeModel, behavior: str, kind: Kind, sentence: str, stream: bool
+    wire: WireServer, make_model: MakeModel, behavior: str, kind: Kind, parts: str, stream: bool
 ) -> None:
     error = await failure_of(make_model(behavior), stream=stream)
 
-    assert (error.kind, error.message) == (kind, sentence.replace("HOST", wire.host))
+    assert error.kind == kind
+    assert mentions(error.message, parts.replace("HOST", wire.host)), error.message
+    assert error.message.endswith(".")
     assert error.remedy.endswith(".")
     assert error.partial == ""
     assert SECRET not in f"{error} {error!r} {error.__cause__!r}"
@@ -88,7 +85,8 @@ async def test_interrupted_stream_keeps_the_partial_text(make_model: MakeModel, 
 
     assert (error.kind, error.partial) == (Kind.INTERRUPTED, PARTIAL_REPLY)
     ending = ": The worker died." if behavior == "error-in-stream" else "."
-    assert error.message.endswith(f"disconnected in the middle of its reply{ending}")
+    assert mentions(error.message, "in the middle of its reply")
+    assert error.message.endswith(f"reply{ending}")
 
 
 async def test_interrupted_whole_reply_is_a_connection_error(make_model: MakeModel) -> None:
@@ -118,7 +116,8 @@ async def test_schema_refused_in_every_form_is_a_bad_request(make_model: MakeMod
 async def test_unknown_provider_is_not_found(make_model: MakeModel) -> None:
     error = await failure_of(make_model("nobody/gpt"))
 
-    assert (error.kind, error.message) == (Kind.NOT_FOUND, "nobody does not know the model 'gpt'.")
+    assert error.kind is Kind.NOT_FOUND
+    assert mentions(error.message, "nobody does not know … 'gpt'"), error.message
 
 
 async def test_only_the_server_is_contacted(wire: WireServer, make_model: MakeModel, loopback_only: list[str]) -> None:

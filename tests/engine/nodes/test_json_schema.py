@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from engine.nodes.json_values import SchemaError, compile_schema
+from tests.wording import mentions
 
 PERSON = {
     "type": "object",
@@ -17,19 +18,21 @@ PERSON = {
     ("value", "errors"),
     [
         ({"name": "Ada", "age": 36}, []),
-        ({"age": 1}, ['the value: "name" is a required property.']),
-        ({"name": "Ada", "age": -1}, ["age: -1 is less than the minimum of 0."]),
-        (None, ['the value: null is not of type "object".']),
+        ({"age": 1}, ['the value: "name" … required']),
+        ({"name": "Ada", "age": -1}, ["age: -1 … minimum of 0"]),
+        (None, ['the value: null is not … "object"']),
     ],
 )
 def test_schema_errors_name_the_place_in_the_value(value: Any, errors: list[str]) -> None:
-    assert compile_schema(PERSON).errors(value) == errors
+    found = compile_schema(PERSON).errors(value)
+    assert [mentions(error, parts) for error, parts in zip(found, errors, strict=True)] == [True] * len(errors), found
 
 
 def test_a_nested_place_is_a_path() -> None:
     schema = {"properties": {"list": {"items": {"type": "string"}}}}
 
-    assert compile_schema(schema).errors({"list": ["a", 5]}) == ['list/1: 5 is not of type "string".']
+    (error,) = compile_schema(schema).errors({"list": ["a", 5]})
+    assert mentions(error, 'list/1: 5 is not … "string"'), error
 
 
 def test_at_most_twenty_errors_are_reported() -> None:
@@ -67,10 +70,9 @@ def test_an_invalid_schema_is_refused(schema: dict[str, Any], says: str) -> None
     with pytest.raises(SchemaError) as caught:
         compile_schema(schema)
 
-    assert caught.value.message.startswith("The JSON Schema cannot be used: ")
-    assert says in caught.value.message
+    assert mentions(caught.value.message, f"The JSON Schema … : … {says}"), caught.value.message
     assert "\n" not in caught.value.message
-    assert caught.value.remedy == "See json-schema.org for the syntax of schemas."
+    assert "json-schema.org" in caught.value.remedy
 
 
 @pytest.mark.parametrize(
@@ -87,9 +89,7 @@ def test_a_reference_outside_the_schema_is_refused_and_not_fetched(
     with pytest.raises(SchemaError) as caught:
         compile_schema({"$ref": reference})
 
-    assert caught.value.message == (
-        f"The JSON Schema cannot be used: it refers to {place}, and references outside the schema are not followed."
-    )
+    assert mentions(caught.value.message, f"The JSON Schema … refers to {place}, … outside … not followed")
     assert loopback_only == []
 
 

@@ -12,6 +12,7 @@ from engine.nodes.node_registry import builtin_registry
 from engine.nodes.spec import NodeError
 from engine.values import Value
 from tests.engine.nodes.context import FakeServices, run_node
+from tests.wording import mentions
 
 
 def spec_of(node_type: str) -> Any:
@@ -36,7 +37,7 @@ def test_a_default_of_the_wrong_type_is_a_problem() -> None:
     (fault,) = spec.check(spec.config.model_validate({"type": "number", "default": "many"}))
 
     assert (fault.code, fault.field) == ("bad-default", "default")
-    assert fault.message == 'The default is not of the type number: The text "many" is not a number.'
+    assert mentions(fault.message, 'default … number: … "many" is not a number')
     assert list(spec.check(spec.config.model_validate({"type": "number", "default": "5"}))) == []
 
 
@@ -126,10 +127,10 @@ async def test_an_invalid_structured_reply_is_requested_again_with_the_error() -
     first, second = ran.services.requests
     assert ran.outputs["output"] == {"a": 1}
     assert (first.schema, second.schema) == (schema, schema)
-    assert second.messages[len(first.messages) :] == (
-        Message("assistant", "No."),
-        Message("user", "That could not be read: there is no JSON in it. Answer again, with the JSON object alone."),
-    )
+    said, asked = second.messages[len(first.messages) :]
+    assert said == Message("assistant", "No.")
+    assert asked.role == "user"
+    assert mentions(asked.text, "not be read: … no JSON … Answer again"), asked.text
 
 
 async def test_two_invalid_structured_replies_are_a_retryable_error() -> None:
@@ -137,7 +138,7 @@ async def test_two_invalid_structured_replies_are_a_retryable_error() -> None:
         await run_node("llm", {"prompt": "Go.", "reply_schema": {"required": ["a"]}}, {}, "No.", "{}")
 
     assert caught.value.retryable
-    assert caught.value.message.endswith('asked twice: the value: "a" is a required property.')
+    assert mentions(caught.value.message, 'asked twice: the value: "a" … required')
 
 
 async def test_a_router_sends_criteria_branches_and_the_value() -> None:
@@ -146,7 +147,7 @@ async def test_a_router_sends_criteria_branches_and_the_value() -> None:
     )
 
     system, user = ran.services.requests[0].messages
-    assert '"reason": one short sentence, "branch": "done" or "continue"' in system.text
+    assert mentions(system.text, '"reason": … "branch": "done" or "continue"')
     assert user.text == (
         "Criteria:\nIs it good?\n\nBranches:\n- done: the criteria are met\n- continue: the criteria are not met yet"
         "\n\nThe work:\nit"
@@ -172,20 +173,20 @@ async def test_a_router_without_a_safe_branch_fails_on_unreadable_verdicts() -> 
 
 
 @pytest.mark.parametrize(
-    ("rules", "error"),
+    ("rules", "parts"),
     [
-        ({"a": "size(input)"}, 'The rule of the branch "a" returned 1, not true or false.'),
-        ({"a": "null"}, 'The rule of the branch "a" returned null, not true or false.'),
-        ({"a": "false", "b": "1 > 2"}, "No rule of the router was true."),
+        ({"a": "size(input)"}, 'branch "a" returned 1, not true or false'),
+        ({"a": "null"}, 'branch "a" returned null, not true or false'),
+        ({"a": "false", "b": "1 > 2"}, "No rule … true"),
     ],
 )
-async def test_rules_without_a_decision_are_an_error(rules: dict[str, str], error: str) -> None:
+async def test_rules_without_a_decision_are_an_error(rules: dict[str, str], parts: str) -> None:
     branches = [{"name": name, "when": rule} for name, rule in rules.items()]
 
     with pytest.raises(NodeError) as caught:
         await run_node("router", {"mode": "rules", "branches": branches}, {"input": "x"})
 
-    assert caught.value.message == error
+    assert mentions(caught.value.message, parts), caught.value.message
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from engine.nodes.model_calls import UnreadableReplyError, read
 from engine.values import Value
 from tests.engine.nodes.dialects import dialect
+from tests.wording import mentions
 
 ANYTHING: dict[str, Value] = {}
-CUT_OFF = "the JSON in it is not closed; it may have been cut off."
+CUT_OFF, NO_JSON = "JSON … not closed", "no JSON"
 PERSON: dict[str, Value] = {
     "type": "object",
     "properties": {"name": {"type": "string"}, "tags": {"type": "object"}},
@@ -46,38 +47,38 @@ def test_a_list_is_found_in_a_reply() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "failure"),
+    ("text", "parts"),
     [
-        ("", "there is no JSON in it."),
-        ("I do not know.", "there is no JSON in it."),
+        ("", NO_JSON),
+        ("I do not know.", NO_JSON),
         ('{"name": "Ada"', CUT_OFF),
         ('```json\n{"name": "Ad', CUT_OFF),
-        ('{"name": NaN}', "there is no JSON in it."),
-        ('{"name": "Ada", "age": 1e999}', "there is no JSON in it."),
-        ("{name}", "there is no JSON in it."),
+        ('{"name": NaN}', NO_JSON),
+        ('{"name": "Ada", "age": 1e999}', NO_JSON),
+        ("{name}", NO_JSON),
         ("}{", CUT_OFF),
-        ('{"name": 5}', 'name: 5 is not of type "string".'),
-        ("{}", 'the value: "name" is a required property.'),
-        ('"Ada"', 'the value: "Ada" is not of type "object".'),
-        ("null", 'the value: null is not of type "object".'),
+        ('{"name": 5}', 'name: 5 is not … "string"'),
+        ("{}", 'the value: "name" … required'),
+        ('"Ada"', 'the value: "Ada" is not … "object"'),
+        ("null", 'the value: null is not … "object"'),
         ("[" * 200_000, CUT_OFF),
-        ('{"a":' * 500 + "1" + "}" * 500, "Objects and lists are nested more than 200 levels deep."),
+        ('{"a":' * 500 + "1" + "}" * 500, "more than 200 levels"),
         # More than fits on the stack: 50,000 levels fit on that of Python 3.14.
-        ('{"a":' * 200_000 + "1" + "}" * 200_000, "there is no JSON in it."),
+        ('{"a":' * 200_000 + "1" + "}" * 200_000, NO_JSON),
         ("{" * 1_000_000, CUT_OFF),
-        ("```" * 300_000, "there is no JSON in it."),
-        ("```\n" * 200_000, "there is no JSON in it."),
+        ("```" * 300_000, NO_JSON),
+        ("```\n" * 200_000, NO_JSON),
         ('{"a" 1 ' + "/* " * 60_000, CUT_OFF),
         ('{"a": "' + '" ' * 100_000, CUT_OFF),
         ("{" + "a:" * 100_000, CUT_OFF),
     ],
     ids=lambda text: str(text)[:30],
 )
-def test_a_reply_without_valid_json_is_an_error_with_the_reason(text: str, failure: str) -> None:
+def test_a_reply_without_valid_json_is_an_error_with_the_reason(text: str, parts: str) -> None:
     with pytest.raises(UnreadableReplyError) as caught:
         read(text, PERSON)
 
-    assert str(caught.value) == failure
+    assert mentions(str(caught.value), parts), caught.value
 
 
 def test_an_error_quotes_a_huge_reply_only_in_part() -> None:
@@ -88,7 +89,7 @@ def test_an_error_quotes_a_huge_reply_only_in_part() -> None:
 
 
 def test_an_invalid_schema_is_reported() -> None:
-    with pytest.raises(UnreadableReplyError, match=r"^The JSON Schema cannot be used: "):
+    with pytest.raises(UnreadableReplyError, match=r"^The JSON Schema .* \"nothing\""):
         read("{}", {"type": "nothing"})
 
 

@@ -96,29 +96,29 @@ def test_event_of_an_older_version_gets_defaults_for_new_fields():
         ("[" * 100_000, "not JSON"),
         ("[]", "not an exported run"),
         ('{"format": "loopwright.workflow"}', "not an exported run"),
-        (changed(version=2), "version 2 of the format; this program reads version 1."),
-        (changed(run=None), 'The entry "run" of the file is invalid.'),
-        (changed(run={"run_id": "../x"}), 'The entry "run" of the file is invalid.'),
-        (changed(run={"run_id": "r", "document": 1}), 'The entry "run" of the file is invalid.'),
-        (changed(run={"run_id": "other"}), "Event 1 belongs to another run, or is out of order."),
+        (changed(version=2), "version 2 … version 1"),
+        (changed(run=None), '"run" … invalid'),
+        (changed(run={"run_id": "../x"}), '"run" … invalid'),
+        (changed(run={"run_id": "r", "document": 1}), '"run" … invalid'),
+        (changed(run={"run_id": "other"}), "Event 1 … another run"),
         (changed(events={}), "list of events"),
         (changed(events=[]), "start event"),
         (changed(events=[1]), "1 … “None”"),
         (changed(events=json.loads(exported())["events"][1:]), "start event"),
-        (event_with(3, seq=1), "Event 4 belongs to another run, or is out of order."),
+        (event_with(3, seq=1), "Event 4 … out of order"),
         (event_with(1, type="os.system"), "2 … “os.system”"),
         (
             event_with(1, time="now"),
             "2 … “time” … “node.started” … a number",
         ),
-        (event_with(1, time=1e18), "Event 2 has an invalid time."),
-        (event_with(1, time=-1), "Event 2 has an invalid time."),
+        (event_with(1, time=1e18), "Event 2 … invalid time"),
+        (event_with(1, time=-1), "Event 2 … invalid time"),
         (event_with(1, inputs=[]), "“inputs” … “node.started” … an object"),
         (event_with(5, call={}), "“call.model” … “node.called”"),
         (event_with(6, kind="x"), "“kind” … “node.waiting”"),
         (
             event_with(9, usage={"input_tokens": True}),
-            "The field “usage.input_tokens” of an event “node.completed” must be",
+            "“usage.input_tokens” … “node.completed”",
         ),
     ],
 )
@@ -139,9 +139,9 @@ def test_values_nested_too_deeply_are_refused():
 
 
 def test_missing_or_invalid_file_is_refused(tmp_path: Path):
-    with pytest.raises(StoreError, match=r"none\.json: The file cannot be opened: No such file or directory\."):
+    with pytest.raises(StoreError, match=r"none\.json: .* cannot be opened: No such file"):
         read_run_file(tmp_path / "none.json")
-    with pytest.raises(StoreError, match="The file cannot be opened: "):
+    with pytest.raises(StoreError, match="cannot be opened: "):
         read_run_file(tmp_path)
 
 
