@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import inspect
 import math
-import os
 import re
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from engine.cli.completion import complete_models, complete_nodes
 from engine.cli.output import err
 from engine.cli.remedies import error_with_command
 from engine.errors import EngineError
@@ -39,55 +39,6 @@ def finite(value: float | None) -> float | None:
     if value is not None and not math.isfinite(value):
         raise typer.BadParameter("The amount must be a finite number.")
     return value
-
-
-def complete_models(incomplete: str) -> list[tuple[str, str]]:
-    """Complete the name of a model that can be called, as far as files and environment variables tell."""
-    from engine.models.keys import Keys
-    from engine.models.known_models import known_models
-    from engine.models.protocol import RECORDED_PREFIX, SCRIPTED_PREFIX
-    from engine.settings import UserSettings, load_settings
-
-    named = [(one.model, "Custom server") for one in load_settings(UserSettings).values.servers]
-    for model in known_models(Keys(with_keyring=False)):
-        is_name = not (model.is_placeholder or model.name.startswith((SCRIPTED_PREFIX, RECORDED_PREFIX)))
-        if is_name and model.available:
-            named.append((model.name, model.title))
-    return _completions(named, incomplete)
-
-
-def complete_nodes(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Complete the id of a node of the workflow that the command names as its FILE."""
-    from engine.cli.arguments import STANDARD_INPUT, open_source
-    from engine.nodes.node_names import node_names
-
-    # An option without a value yet ends the parsing; what precedes it is left over.
-    file = context.params.get("file") or next((word for word in context.args if not word.startswith("-")), None)
-    if not isinstance(file, str) or file == STANDARD_INPUT:
-        return []
-    try:
-        path = os.path.expanduser(file)  # noqa: PTH111 - the other way fails for an unknown user
-        names = node_names(open_source(path, with_subflows=False).workflow)
-    except (EngineError, OSError, ValueError):
-        return []
-    return _completions(names.items(), incomplete)
-
-
-_COMPLETED: Final = re.compile(r"\w[\w./:@+-]*")
-_NOT_DESCRIBED: Final = re.compile(r"[^\w .,;()-]+")
-
-
-def _completions(named: Iterable[tuple[str, str]], incomplete: str) -> list[tuple[str, str]]:
-    """Return the names that complete a text, with descriptions.
-
-    The script for zsh evaluates what it is given as code, so no name of a file or title of a document may have a
-    character that means something to a shell.
-    """
-    return [
-        (name, " ".join(_NOT_DESCRIBED.sub(" ", description[:100]).split()))
-        for name, description in named
-        if name.startswith(incomplete) and _COMPLETED.fullmatch(name)
-    ]
 
 
 SourceName = Annotated[

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from engine.cli.common_options import can_ask, complete_models, user_settings
+from engine.cli.common_options import can_ask, user_settings
+from engine.cli.completion import complete_models
 from engine.cli.exit_codes import ExitCode
 from engine.cli.output import err, out, write_json
 from engine.cli.remedies import command_of

@@ -7,6 +7,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Annotated
 
 import typer
@@ -14,6 +15,7 @@ import typer
 from engine import __version__
 from engine.cli.batch_command import batch_command
 from engine.cli.catalog_commands import models_app, nodes_command, plugins_command, templates_command, tools_command
+from engine.cli.completion import bash_words
 from engine.cli.config_command import config_app
 from engine.cli.doctor_command import WindowCheck, doctor_command
 from engine.cli.document_commands import export_command, graph_command, import_command, validate_command
@@ -133,7 +135,8 @@ def _dispatch(arguments: Sequence[str] | None, window_obstacle: WindowCheck | No
     command = typer.main.get_command(app)
     given = None if arguments is None else list(arguments)
     try:
-        code = command.main(args=given, prog_name=PROGRAM, standalone_mode=False, obj=window_obstacle)
+        with bash_words() if os.environ.get("_LOOPWRIGHT_COMPLETE") == "complete_bash" else nullcontext():
+            code = command.main(args=given, prog_name=PROGRAM, standalone_mode=False, obj=window_obstacle)
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         called = context.command_path if context is not None else PROGRAM

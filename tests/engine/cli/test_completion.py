@@ -55,3 +55,27 @@ def test_a_path_in_the_home_folder_is_found(capsys: Captured, monkeypatch: pytes
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     (tmp_path / "w.loopwright").write_text(json.dumps(document([{"id": "one", "type": "output"}], [])))
     assert complete(capsys, monkeypatch, "bash", "run ~/w.loopwright --until o") == "one\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("run", "x", "--model", "embedded", ":", "smo"), "smollm2-135m"),
+        (("run", "x", "--model", "embedded", ":", ""), "smollm2-135m"),
+        (("run", "x", "--model", "embedded", ":"), "smollm2-135m"),
+        (("run", "x", "--model", "=", "embedded", ":"), "smollm2-135m"),
+        (("run", "x", "--model", "=", "embedded", ":", "s"), "smollm2-135m"),
+        (("run", "x", "--model", "=", "emb"), "embedded:smollm2-135m"),
+        (("run", "-i", "a", "=", "b", "self-refine", "--until", "dr"), "draft"),
+        (("run", "self-refine", "--until", "=", "dr"), "draft"),
+    ],
+)
+def test_words_that_bash_splits_are_completed_in_part(
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], expected: str
+) -> None:
+    monkeypatch.setenv("_LOOPWRIGHT_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "\n".join(("loopwright", *words)))
+    monkeypatch.setenv("COMP_CWORD", str(len(words)))
+    with pytest.raises(SystemExit):
+        main([])
+    assert capsys.readouterr().out == f"{expected}\n"
