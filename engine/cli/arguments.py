@@ -234,7 +234,9 @@ def read_settings(given: Sequence[str], workflow: Workflow) -> Mapping[str, Mapp
     found: dict[str, dict[str, Value]] = {}
     for text in given:
         place, sign, value = text.partition("=")
-        name, _, field = place.rpartition(".")
+        name, _, field = place.partition(".")
+        if name not in workflow.nodes_by_id:  # a title, which may contain dots
+            name, _, field = place.rpartition(".")
         if not (sign and name and field):
             raise EngineError(f'"--set {shown(text, 60)}" is malformed.', "Use --set NODE.FIELD=VALUE.")
         node = find_node(workflow, name)

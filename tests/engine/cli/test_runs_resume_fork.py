@@ -166,6 +166,10 @@ def test_fork_with_more_iterations(program: Program, tmp_path: Path):
         (["--at", "loop[1]", "--set", "x.prompt=a"], 'no node "x" … : task (Input), loop (Loop), '),
         (["--at", "loop[1]", "--set", "draft.colour=a"], '"draft" has no setting "colour" … : '),
         (
+            ["--at", "loop[1]", "--set", "loop.judge.model=a"],
+            'The node "loop" has no setting "judge.model". Settings: ',
+        ),
+        (
             ["--at", "loop[1]", "--set", "draft.temperature=hot"],
             '"temperature" … "draft" does not accept "hot" … \'loopwright nodes llm\'',
         ),
