@@ -177,7 +177,11 @@ class FormField(QWidget):
     def show_problems(self, problems: list[FieldProblem]) -> None:
         """Show the problems of the field."""
         self.has_problems = bool(problems)
+        focused = self.window().focusWidget()
+        is_fixing = focused is not None and self.problems.isAncestorOf(focused)
         self.problems.show_problems([found.problem for found in self.editor.show_problems(problems)])
+        if is_fixing and self.window().focusWidget() is not focused:  # the button that had the keyboard is gone
+            self.editor.focus_path("")
 
     def show_source(self, text: str) -> None:
         """Disable the editor and show where the value comes from; an empty text enables it again."""

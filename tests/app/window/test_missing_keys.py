@@ -9,7 +9,7 @@ import keyring
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QMessageBox, QPushButton
+from PySide6.QtWidgets import QApplication, QMessageBox, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.inspector.form_fields import ProblemLine
@@ -125,6 +125,23 @@ def test_missing_key_is_added_by_the_button_at_the_field_of_the_model(
     enter_key(workbench, qtbot)
     assert ring.kept == {("loopwright", "openai"): CANARY}
     qtbot.waitUntil(lambda: row.problems.findChildren(ProblemLine) == [])
+
+
+def test_the_field_has_the_keyboard_after_its_key_was_added_by_keyboard(
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot
+) -> None:
+    document = open_flow(workbench, tmp_path, model="openai/gpt-4o")
+    document.session.select(["draft"])
+    row = document.inspector.page.form.row("model")
+    qtbot.waitUntil(lambda: len(row.problems.findChildren(ProblemLine)) == 1)
+    (line,) = row.problems.findChildren(ProblemLine)
+    line.fix.setFocus()
+    QTest.keyClick(line.fix, Qt.Key.Key_Space)
+    enter_key(workbench, qtbot)
+    qtbot.waitUntil(lambda: row.problems.findChildren(ProblemLine) == [])
+    workbench.window.activateWindow()
+    qtbot.waitUntil(workbench.window.isActiveWindow)
+    assert row.editor.isAncestorOf(QApplication.focusWidget())
 
 
 def test_problem_follows_the_models_of_the_document_and_of_the_settings(
