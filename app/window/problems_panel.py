@@ -292,7 +292,7 @@ class ProblemsPanel(QWidget):
         self._rest = QLabel(self)
         self._rest.setProperty("dim", True)
         self._rest.setContentsMargins(3 * UNIT, 2 * UNIT, 3 * UNIT, 2 * UNIT)
-        area = QScrollArea(self)
+        area = self._area = QScrollArea(self)
         area.setWidgetResizable(True)
         area.setFrameShape(QFrame.Shape.NoFrame)
         area.setWidget(self._list)
@@ -318,6 +318,10 @@ class ProblemsPanel(QWidget):
         if wanted == self._shown:
             return
         self._shown = wanted
+        focused = self.window().focusWidget()
+        at = next((at for at, row in enumerate(self.rows) if focused in {row, *row.findChildren(QPushButton)}), None)
+        if at is not None:
+            self._area.setFocus()  # first, or Qt would move the focus to another part of the window
         for row in self.rows:
             self._rows.removeWidget(row)
             row.hide()
@@ -327,6 +331,8 @@ class ProblemsPanel(QWidget):
             row.chosen.connect(self.problem_chosen)
             row.fix_chosen.connect(self._apply)
             self._rows.insertWidget(place, row)
+        if at is not None and self.rows:
+            self.rows[min(at, len(self.rows) - 1)].setFocus()
 
     def _say(self, number: int) -> None:
         text = "" if number else "No problems."

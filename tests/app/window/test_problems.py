@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.window.document_page import DocumentPage
@@ -46,6 +47,24 @@ def test_quick_fix_is_a_button(workbench: Workbench, self_refine: DocumentPage, 
     assert self_refine.session.workflow.node("exit").config == {"loop": "loop"}
     assert "missing-exit" not in {row.problem.code for row in self_refine.problems.rows}
     assert workbench.actions_by_name["undo"].text() == "Undo Add exit"
+
+
+def test_the_keyboard_stays_in_the_panel_when_a_fix_solves_a_problem(
+    workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
+) -> None:
+    broken(workbench, self_refine, qtbot)
+    session, problems = self_refine.session, self_refine.problems
+    button = row(self_refine, "missing-exit").findChild(QPushButton)
+    assert isinstance(button, QPushButton)
+    button.setFocus()
+    with qtbot.waitSignal(session.analyzed):
+        QTest.keyClick(button, Qt.Key.Key_Space)
+    assert problems.isAncestorOf(workbench.window.focusWidget())
+    for _ in range(2):  # the fix, and what broke the workflow
+        with qtbot.waitSignal(session.analyzed):
+            session.undo()
+    assert problems.rows == []
+    assert problems.isAncestorOf(workbench.window.focusWidget())
 
 
 def test_click_on_a_problem_goes_to_node_and_field(
