@@ -156,6 +156,7 @@ class PickList(QFrame):
         self.filter.installEventFilter(self)
         self.list.installEventFilter(self)
         self.list.itemClicked.connect(self._take)
+        style().changed.connect(self.close_if_open)  # its icons and its place fit the former look
         self.hide()
 
     def open(self, place: QPoint, prompt: str, entries: Sequence[Entry], chosen: Callable[[Any], object]) -> None:

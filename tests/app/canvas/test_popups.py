@@ -322,6 +322,21 @@ def test_the_plus_over_an_edge_leaves_the_edge_and_the_selection(hand: Hand) -> 
     assert hand.session.selection == ("draft",)
 
 
+@pytest.mark.parametrize("look", [("light", 1.0), ("dark", 1.5)])
+def test_a_list_closes_when_theme_or_text_size_change(hand: Hand, look: tuple[str, float]) -> None:
+    hand.session.select(["draft"])
+    (port,) = hand.canvas.add_button.ports
+    hand.click(port.middle + QPointF(DISTANCE, 0))
+    pick_list = hand.canvas.popups.list
+    assert pick_list.isVisible()
+    style().choose(*look)
+    try:
+        assert not pick_list.isVisible()
+        assert hand.canvas.viewer.hasFocus()
+    finally:
+        style().choose("dark", 1.0)
+
+
 def test_the_plus_is_there_for_the_card_under_the_mouse(hand: Hand) -> None:
     new = hand.canvas.add_node("llm", QPointF(1300, 400))
     assert new is not None
