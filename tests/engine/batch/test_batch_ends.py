@@ -67,9 +67,6 @@ async def test_unreadable_stored_run_fails_only_its_row(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(store, "events", read)
     again = await play(models, store=store)
-    assert [(row.status, row.error) for row in again.rows] == [
-        ("completed", ""),
-        ("failed", "The run cannot be read. Delete it."),
-        ("completed", ""),
-        ("completed", ""),
-    ]
+    assert [row.status for row in again.rows] == ["completed", "failed", "completed", "completed"]
+    assert ["cannot be read" in row.error for row in again.rows] == [False, True, False, False]
+    assert [row.error for row in again.rows if row.status == "completed"] == [""] * 3

@@ -18,6 +18,7 @@ from engine.batch.rows import make_rows
 from tests.engine.semantics.documents import around, llm
 from tests.engine.store.memory_store import MemoryStore
 from tests.engine.wire.server import WireServer
+from tests.wording import mentions
 
 KEY = "sk-secret-of-the-caller-0123456789"
 
@@ -137,13 +138,13 @@ async def test_failing_executor_fails_its_row():
 
     with Broken() as executor:
         outcome = await play(executor, "fake/model", rows=1)
-    assert outcome.rows[0].error.startswith("The row was lost on its worker (RuntimeError).")
+    assert mentions(outcome.rows[0].error, "lost … (RuntimeError)")
 
 
 def test_address_without_a_scheduler_is_reported(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("engine.batch.executors._CONNECT_S", 1)
     with (
-        pytest.raises(EngineError, match='There is no Dask scheduler at "tcp://127'),
+        pytest.raises(EngineError, match='no Dask scheduler at "tcp://127'),
         dask_executor("tcp://127.0.0.1:1"),
     ):
         pass

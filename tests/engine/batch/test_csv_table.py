@@ -90,7 +90,7 @@ def test_unbalanced_quotes_in_a_cell_are_text(tmp_path: Path, line: str, cell: s
 
 @pytest.mark.parametrize(("text", "line"), [('a,b\n1,2\n"open,3\n4,5\n', 3), ('a\n"x\ny" z"\n', 2), ('"a\nb\n', 1)])
 def test_unclosed_quote_is_reported_with_its_line(tmp_path: Path, text: str, line: int):
-    with pytest.raises(TableError, match=rf"t\.csv, line {line}: The table is not valid CSV"):
+    with pytest.raises(TableError, match=rf"t\.csv, line {line}: .* not valid CSV"):
         read(tmp_path, text)
 
 

@@ -140,7 +140,7 @@ def test_file_of_another_batch_is_unchanged(tmp_path: Path, name: str):
 def test_other_file_is_unchanged(tmp_path: Path, name: str, text: str):
     path = tmp_path / name
     path.write_text(text)
-    with pytest.raises(TableError, match="is not a results file of a batch"):
+    with pytest.raises(TableError, match="not a results file"):
         results(path).open()
     assert path.read_text() == text
 

@@ -35,6 +35,7 @@ from engine.document.operations import (
 )
 from tests.engine.document.strategies import configs, ids, keys, texts, values, workflows
 from tests.examples import examples
+from tests.wording import mentions
 
 FLOW = Workflow(
     nodes=(
@@ -83,7 +84,7 @@ def test_node_that_cannot_be_saved_is_refused() -> None:
     endless["x"] = endless
     assert "more than 200 levels deep" in refusal(AddNode(Node(id="a", type="b", config=endless)))
     assert refusal(AddNode(Node(id="a", type="b", config={"x": [float("nan")]}))).startswith(
-        'The config of node "a", "x.0": The number is infinite'
+        'The config of node "a", "x.0": '
     )
     with_key = Node.model_validate({"id": "a", "type": "b", "more": {1, 2}})
     assert refusal(AddNode(with_key)).startswith('Node "a", "more": A value of the Python type set')
@@ -119,7 +120,7 @@ def test_adding_many_nodes_and_edges_equals_adding_each() -> None:
     assert 'already a node "one"' in refusal(AddNodes((*nodes, nodes[0])))
     assert 'already a node "draft"' in refusal(AddNodes((Node(id="draft", type="llm"),)))
     twice = Connect("draft.output", "exit.feedback")
-    assert refusal(ConnectAll((twice, twice))).startswith('There is already an edge from "draft.output"')
+    assert mentions(refusal(ConnectAll((twice, twice))), 'already … "draft.output" to "exit.feedback"')
     assert 'no node "gone"' in refusal(ConnectAll((Connect("draft.output", "gone.input"),)))
 
 
@@ -153,9 +154,7 @@ def test_cached_properties_follow_nodes_and_edges() -> None:
 
 
 def test_existing_or_dangling_edge_is_refused() -> None:
-    assert refusal(Connect("draft.output", "judge.input")) == (
-        'There is already an edge from "draft.output" to "judge.input".'
-    )
+    assert mentions(refusal(Connect("draft.output", "judge.input")), 'already … "draft.output" to "judge.input"')
     assert refusal(Connect("draft", "judge.input")) == '"draft" is not a port.'
     assert refusal(Connect("draft.output", "judge.")) == '"judge." is not a port.'
     assert 'no node "gone"' in refusal(Connect("draft.output", "gone.input"))
@@ -165,7 +164,7 @@ def test_existing_or_dangling_edge_is_refused() -> None:
 def test_edge_is_removed_at_any_position() -> None:
     done = after(Disconnect("loop.body", "draft.input"))
     assert done.edges == (FLOW.edges[0], *FLOW.edges[2:])
-    assert refusal(Disconnect("loop.body", "exit.input")) == 'There is no edge from "loop.body" to "exit.input".'
+    assert mentions(refusal(Disconnect("loop.body", "exit.input")), 'no edge … "loop.body" to "exit.input"')
 
 
 @pytest.mark.parametrize(
@@ -191,19 +190,19 @@ def test_config_value_is_set_or_removed(path: tuple[str | int, ...], value: Any,
 
 
 @pytest.mark.parametrize(
-    ("path", "reason"),
+    ("path", "parts"),
     [
         ((), "the path is empty"),
         (("branches", "name"), '"name" needs an object around it'),
         (("branches", 0, 0), '"0" needs a list around it'),
         (("branches", 0, "name", "x"), '"x" needs an object around it'),
-        (("branches", 2), "the list has 1 entries, so the index 2 is out of range"),
-        (("branches", -1), "the list has 1 entries, so the index -1 is out of range"),
-        (("new", 1), "the list has 0 entries, so the index 1 is out of range"),
+        (("branches", 2), "1 entries … index 2 … out of range"),
+        (("branches", -1), "1 entries … index -1 … out of range"),
+        (("new", 1), "0 entries … index 1 … out of range"),
     ],
 )
-def test_invalid_config_path_is_refused(path: tuple[str | int, ...], reason: str) -> None:
-    assert refusal(SetConfig("judge", path, 1)).endswith(f": {reason}.")
+def test_invalid_config_path_is_refused(path: tuple[str | int, ...], parts: str) -> None:
+    assert mentions(refusal(SetConfig("judge", path, 1)), f'"judge" … : … {parts}')
 
 
 def test_one_config_value_is_set_in_several_nodes_or_in_none() -> None:
@@ -319,7 +318,7 @@ def test_batch_is_applied_completely_or_not_at_all() -> None:
 def test_inverse_refuses_a_document_that_has_changed() -> None:
     done, inverse = SetTitle("draft", "x").apply(FLOW)
     other, _ = SetTitle("judge", "y").apply(done)
-    assert refusal(inverse, other) == '"Change the title of draft" cannot be undone: the nodes have changed since.'
+    assert mentions(refusal(inverse, other), '"Change the title of draft" cannot be undone')
     renamed, _ = SetName("n").apply(done)
     assert inverse.apply(renamed)[0] == FLOW.model_copy(update={"name": "n"})
 

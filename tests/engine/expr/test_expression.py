@@ -298,7 +298,7 @@ def test_evaluation_errors_have_a_position_and_a_message(text: str, position: in
         ("  nodes ", 2, "`nodes` … group"),
         ("size(state)", 5, "`state` … group"),
         ("loop['index']", 0, "`loop` … group"),
-        ("fly(1)", 0, "There is no function `fly`; there is: all, bool, contains,"),
+        ("fly(1)", 0, "no function `fly` … : all, bool, contains,"),
         ("title.fly()", 6, "There is no function `fly`"),
         ("upper(title)", 0, "Write VALUE.upper(…)."),
         ("map(title)", 0, "Write VALUE.map(…)."),

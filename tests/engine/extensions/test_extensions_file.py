@@ -22,6 +22,7 @@ from engine.extensions import (
 from engine.tools.mcp_settings import McpServer
 from engine.tools.mcp_tools import ListedTool, Listing, write_listings
 from engine.tools.registry import all_tools
+from tests.wording import mentions
 
 RAW = Path(__file__).parents[1] / "tools" / "mcp_raw_server.py"
 SERVER = McpServer(command=sys.executable, args=[str(RAW), "chatty"])
@@ -53,21 +54,21 @@ def test_files_of_other_programs_are_read(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "sentence"),
+    ("content", "parts"),
     [
         ("{", "cannot be used: Invalid JSON"),
-        ('{"mcpServers": {"a": {}}}', "at mcpServers.a: A server has either a command or an address."),
+        ('{"mcpServers": {"a": {}}}', "at mcpServers.a: … either a command or"),
         ('{"mcpServers": {"A/b": {"command": "x"}}}', 'A server cannot be called "A/b"'),
         ('{"mcpServers": {"a": {"command": "x", "env": {"API_KEY": "1234"}}}}', '"API_KEY" looks like a secret.'),
         ('{"plugins": "example"}', "at plugins"),
     ],
 )
-def test_an_invalid_file_is_an_error_with_a_sentence(file: Path, content: str, sentence: str) -> None:
+def test_an_invalid_file_is_an_error_with_a_sentence(file: Path, content: str, parts: str) -> None:
     file.parent.mkdir()
     file.write_text(content)
     with pytest.raises(ExtensionsError) as caught:
         read_extensions(file)
-    assert sentence in caught.value.message
+    assert mentions(caught.value.message, parts), caught.value.message
     assert "1234" not in str(caught.value)
 
 
@@ -81,7 +82,7 @@ def test_a_folder_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
 def test_tools_of_a_server_are_offered_after_it_was_asked_until_its_settings_change(file: Path) -> None:
     extensions = Extensions(servers={"sample": SERVER})
     (remark,) = activate_extensions(extensions, file)
-    assert remark.message.startswith('The tools of the MCP server "sample" are not known yet.')
+    assert mentions(remark.message, '"sample" … not known yet')
     assert remark.fix == "ask_server:sample"
     listing = Listing(fingerprint=SERVER.fingerprint, tools=(ListedTool(name="work"),))
     write_listings(listings_path(file), {"sample": listing})
@@ -125,4 +126,4 @@ def test_the_command_line_asks_a_server_lists_its_tools_and_runs_one(
     assert json.loads(capsys.readouterr().out)["outputs"]["out"].startswith("done\n")
 
     assert main(["tools", "--refresh", "absent"]) == 2
-    assert 'There is no MCP server "absent"' in capsys.readouterr().err
+    assert 'no MCP server "absent"' in capsys.readouterr().err

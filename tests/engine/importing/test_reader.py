@@ -50,12 +50,12 @@ def test_a_missing_file_is_not_recognized_and_is_an_error(tmp_path: Path) -> Non
     ("text", "why"),
     [
         ('{"format": "loopwright.workflow", "version": 1}', "already a Loopwright workflow"),
-        ("{}", "The format of this file is unknown"),
-        ('{"nodes": [], "edges": []}', "The format of this file is unknown"),
-        ('{"steps": []}', "The format of this file is unknown"),
-        ("just words", "The format of this file is unknown"),
+        ("{}", "format of this file is unknown"),
+        ('{"nodes": [], "edges": []}', "format of this file is unknown"),
+        ('{"steps": []}', "format of this file is unknown"),
+        ("just words", "format of this file is unknown"),
         ("{", "not JSON"),
-        ("", "The format of this file is unknown"),
+        ("", "format of this file is unknown"),
     ],
 )
 def test_a_file_that_is_not_a_workflow_is_refused_with_a_sentence(text: str, why: str) -> None:

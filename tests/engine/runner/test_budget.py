@@ -14,6 +14,7 @@ from engine.models.protocol import LongPrice, Message, Price, Request, ToolCall,
 from engine.runner.budget import Budget, BudgetError, Estimate, estimate, reply_tokens, text_tokens
 from engine.values import immutable
 from tests.examples import examples
+from tests.wording import mentions
 
 DOLLAR = Estimate(1.0, 10)
 
@@ -167,28 +168,19 @@ async def test_a_free_call_fits_an_empty_budget() -> None:
             {"limit_usd": 0.5},
             "",
             "raise_budget:budget_usd",
-            (
-                "The budget of the run is too small for the next call: "
-                "$0.50 of $0.50 are left, and the call may need up to $1.00."
-            ),
+            "budget of the run … $0.50 of $0.50 … $1.00",
         ),
         (
             {"limit_tokens": 9},
             "",
             "raise_budget:budget_tokens",
-            (
-                "The budget of the run is too small for the next call: "
-                "9 of 9 tokens are left, and the call may need up to 10 tokens."
-            ),
+            "budget of the run … 9 of 9 tokens … 10 tokens",
         ),
         (
             {"limit_usd": 0.5, "title": "Refine"},
             "outer[1].x",
             "raise_budget:outer[1].x.budget_usd",
-            (
-                'The budget of the loop "Refine" is too small for the next call: '
-                "$0.50 of $0.50 are left, and the call may need up to $1.00."
-            ),
+            'budget of the loop "Refine" … $0.50 of $0.50 … $1.00',
         ),
     ],
 )
@@ -198,8 +190,9 @@ async def test_a_refusal_names_the_budget_the_rest_and_the_remedy(
     with pytest.raises(BudgetError) as caught:
         await Budget(path, Budget(), **limits).reserve(DOLLAR)
 
-    assert (caught.value.message, caught.value.path, caught.value.fix) == (message, path, fix)
-    assert caught.value.remedy == "Raise the budget, shorten the prompt, or lower 'Max tokens'."
+    assert mentions(caught.value.message, message), caught.value.message
+    assert (caught.value.path, caught.value.fix) == (path, fix)
+    assert mentions(caught.value.remedy, "Raise the budget … 'Max tokens'")
 
 
 async def test_an_exceeded_budget_has_nothing_left() -> None:

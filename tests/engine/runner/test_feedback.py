@@ -12,6 +12,7 @@ from engine.nodes.loop import LoopConfig
 from engine.nodes.spec import NodeError
 from engine.runner.feedback import SEPARATOR, next_input
 from engine.values import Value
+from tests.wording import mentions
 
 
 def config(mode: str, window: int = 3) -> LoopConfig:
@@ -53,7 +54,7 @@ def test_only_text_can_be_appended(mode: str, value: Any, kind: str, place: str)
     with pytest.raises(NodeError) as caught:
         next_input(config(mode), before, before, [feedback])
 
-    assert caught.value.message == f"Only text can be appended to the next input, and the feedback is {kind}."
+    assert mentions(caught.value.message, f"Only text … feedback is {kind}.")
     assert '"replace"' in caught.value.remedy
     assert not caught.value.retryable
 

@@ -28,7 +28,7 @@ async def shell(command: str, context: ToolContext = ALLOWED, **more: Any) -> An
 
 @pytest.mark.parametrize("call", [python, shell])
 async def test_nothing_runs_without_permission(call: Any, tmp_path: Path) -> None:
-    with pytest.raises(ToolError, match="runs code on this machine, which this run is not allowed to do") as caught:
+    with pytest.raises(ToolError, match=r"runs code .* not allowed") as caught:
         await call("open('made', 'w')", ToolContext(folder=tmp_path))
     assert caught.value.fix == "allow_code"
     assert os.listdir(tmp_path) == []  # noqa: PTH208
@@ -146,20 +146,20 @@ def _is_alive(process: int) -> bool:
 
 
 async def test_command_with_nul_is_refused() -> None:
-    with pytest.raises(ToolError, match="The command contains a NUL character"):
+    with pytest.raises(ToolError, match="NUL character"):
         await shell("echo a\0b")
 
 
 @pytest.mark.parametrize("call", [python, shell])
 async def test_missing_folder_is_an_error(call: Any, tmp_path: Path) -> None:
-    with pytest.raises(ToolError, match="The run's folder no longer exists"):
+    with pytest.raises(ToolError, match="folder no longer exists"):
         await call("exit", ToolContext(folder=tmp_path / "gone", allow_code=True))
 
 
 @pytest.mark.parametrize("call", [python, shell])
 async def test_missing_temporary_folder_is_an_error(call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
-    with pytest.raises(ToolError, match="Cannot create a temporary folder: it does not exist"):
+    with pytest.raises(ToolError, match=r"temporary folder: .* not exist"):
         await call("exit")
 
 

@@ -138,7 +138,7 @@ async def test_response_that_is_not_http_is_an_error(web: WebServer, path: str) 
 async def test_interrupted_compressed_page_is_an_error(web: WebServer) -> None:
     error = await failure(web.url("/half_gzip"))
 
-    assert "disconnected in the middle of the page" in error.message
+    assert "disconnected in the middle" in error.message
     assert error.retryable
 
 
@@ -196,14 +196,14 @@ async def test_decompression_bomb_is_truncated(web: WebServer) -> None:
 
 
 async def test_doubly_compressed_page_is_refused(web: WebServer) -> None:
-    assert "compresses its response by 'gzip, gzip'" in (await failure(web.url("/double_bomb"))).message
+    assert "'gzip, gzip'" in (await failure(web.url("/double_bomb"))).message
 
 
 @pytest.mark.parametrize("path", ["/silence", "/drip"])
 async def test_deadline_covers_the_whole_page(web: WebServer, path: str) -> None:
     web.hung_up.clear()
     error = await failure(web.url(path), timeout_s=0.3)
-    assert "did not respond in full within 0.3 s" in error.message
+    assert "in full within 0.3 s" in error.message
     assert error.retryable
     assert await asyncio.to_thread(web.hung_up.wait, 30)
 
@@ -319,7 +319,7 @@ async def test_host_with_one_private_address_is_refused(web: WebServer) -> None:
     async def look_up(_host: str, _port: int) -> list[str]:
         return ["127.0.0.1", "10.0.0.1"]
 
-    with pytest.raises(ToolError, match=r"'mixed.example' is not on the public internet"):
+    with pytest.raises(ToolError, match=r"'mixed.example' is not on the public"):
         await fetch(
             HttpGetParameters(url=web.url("/text", "mixed.example")), Network(look_up, {"127.0.0.1"}.__contains__)
         )
@@ -341,14 +341,14 @@ async def test_connection_uses_the_checked_address(web: WebServer) -> None:
 
 async def test_host_that_becomes_private_between_redirects_is_refused(web: WebServer) -> None:
     network = names({"rebind.example": ["127.0.0.1", "127.0.0.66"]}, permitted={"127.0.0.1"})
-    with pytest.raises(ToolError, match=r"'rebind.example' is not on the public internet"):
+    with pytest.raises(ToolError, match=r"'rebind.example' is not on the public"):
         await fetch(HttpGetParameters(url=web.url("/redirect?to=/text", "rebind.example")), network)
 
 
 async def test_redirect_to_a_private_address_is_refused(web: WebServer) -> None:
     before = len(web.asked)
     network = Network(resolve, {"127.0.0.1"}.__contains__)
-    with pytest.raises(ToolError, match=r"'127.0.0.2' is not on the public internet"):
+    with pytest.raises(ToolError, match=r"'127.0.0.2' is not on the public"):
         await fetch(HttpGetParameters(url=web.url(f"/redirect?to={web.url('/text', '127.0.0.2')}")), network)
     assert len(web.asked) == before + 1
 

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from engine.tools.mcp_settings import McpServer, fill_in, variables_of
 from engine.tools.tool import ToolError
+from tests.wording import mentions
 
 SECRET = "looks like a secret"
 
@@ -16,16 +17,16 @@ SECRET = "looks like a secret"
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({}, "either a command or an address"),
-        ({"command": "npx", "url": "https://example.org"}, "either a command or an address"),
-        ({"command": "  "}, "either a command or an address"),
+        ({}, "either a command or"),
+        ({"command": "npx", "url": "https://example.org"}, "either a command or"),
+        ({"command": "  "}, "either a command or"),
         ({"url": "ftp://example.org"}, "This is not an address"),
         ({"url": "https://user:word@example.org"}, "This is not an address"),
         ({"url": "https://[::1"}, "This is not an address"),
         ({"url": "https://example.org:port"}, "This is not an address"),
         ({"command": "npx", "env": {"GITHUB_TOKEN": "ghp_1234"}}, SECRET),
         ({"url": "https://example.org", "headers": {"Authorization": "Bearer 1234"}}, SECRET),
-        ({"url": "http://example.org", "headers": {"X-Trace": "1"}}, "sent to an https:// address only"),
+        ({"url": "http://example.org", "headers": {"X-Trace": "1"}}, "https:// address only"),
         ({"command": "npx", "timeout_s": 0}, "greater than 0"),
         ({"command": "npx", "args": "-y"}, "list"),
     ],
@@ -58,10 +59,7 @@ def test_plain_text_secret_in_arguments_is_refused(args: list[str], named: str) 
     with pytest.raises(ValidationError) as caught:
         McpServer(command="npx", args=args)
     message = caught.value.errors()[0]["msg"]
-    assert message == (
-        f'"{named}" looks like a secret. Write ${{NAME}} for it here; '
-        "NAME is a variable in the environment or the keyring."
-    )
+    assert mentions(message, f'"{named}" looks like a secret … ${{NAME}}'), message
 
 
 def test_secret_in_a_query_is_refused() -> None:
@@ -95,7 +93,7 @@ def test_unknown_keys_are_ignored() -> None:
 def test_variables_are_replaced_when_needed() -> None:
     environment = {"TOKEN": "s3cret", "SHORT": "ab"}
     assert fill_in("sample", "Bearer ${TOKEN} ${SHORT} $TOKEN", environment) == "Bearer s3cret ab $TOKEN"
-    with pytest.raises(ToolError, match='"sample" needs MISSING, which is neither in the environment nor in the keyr'):
+    with pytest.raises(ToolError, match='"sample" needs MISSING'):
         fill_in("sample", "${MISSING}", environment)
     server = McpServer(command="x", args=["${SHORT}"], env={"API_KEY": "${TOKEN}", "MODE": "${SHORT}"})
     assert variables_of(server) == ["SHORT", "TOKEN"]

@@ -16,6 +16,7 @@ from engine.tools.mcp_settings import McpServer
 from engine.tools.mcp_tools import Listing, ask_server, served_tools
 from engine.tools.tool import AnyTool, ToolContext, ToolError
 from tests.engine.semantics.kit import settle
+from tests.wording import mentions
 
 mcp_connection = pytest.importorskip("engine.tools.mcp_connection", reason="needs the extra mcp")
 HERE = Path(__file__).parent
@@ -143,7 +144,8 @@ async def test_misbehaving_server_is_a_specific_error(
 async def test_tool_with_an_invalid_schema_is_left_out() -> None:
     listing = await ask_server("sample", raw("odd"))
     assert listing.tools == ()
-    assert listing.left_out == ('The tool "work" cannot be used: its description is invalid.',)
+    (left_out,) = listing.left_out
+    assert mentions(left_out, '"work" cannot be used: … description'), left_out
 
 
 async def test_stray_output_and_pictures_are_handled() -> None:
@@ -204,7 +206,7 @@ async def test_handshake_timeout_fails_all_waiting_calls(
 
 async def test_handshake_timeout_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mcp_connection, "_CONNECT_TIMEOUT_S", 0.3)
-    with pytest.raises(ToolError, match=r'The MCP server "sample" did not complete the handshake within 0\.3 s'):
+    with pytest.raises(ToolError, match=r'"sample" .* handshake within 0\.3 s'):
         await ask_server("sample", raw("deaf"))
 
 
@@ -215,13 +217,13 @@ async def test_program_that_is_not_a_server_is_an_error_with_its_output() -> Non
 
 
 async def test_missing_program_is_an_error() -> None:
-    with pytest.raises(ToolError, match='"sample" cannot be started: there is no program "no-such-program"'):
+    with pytest.raises(ToolError, match=r'"sample" cannot be started: .* "no-such-program"'):
         await ask_server("sample", McpServer(command="no-such-program"))
 
 
 async def test_unset_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_SUCH_TOKEN", raising=False)
-    with pytest.raises(ToolError, match="needs NO_SUCH_TOKEN, which is neither in the environment nor in the keyring"):
+    with pytest.raises(ToolError, match="needs NO_SUCH_TOKEN"):
         await ask_server("sample", sdk(env={"TOKEN": "${NO_SUCH_TOKEN}"}))
 
 
