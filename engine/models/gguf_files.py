@@ -203,8 +203,8 @@ def _header_of(parts: tuple[tuple[Path, int, int], ...]) -> GgufHeader | GgufErr
     """Return the header of a model, or why it is unusable, by its parts, each with size and date to notice a change."""
     try:
         header = read_header(parts[0][0])
-        for part, _, _ in parts[1:]:
-            check_part(part)
+        for number, (part, _, _) in enumerate(parts[1:], 1):
+            check_part(part, number)
     except GgufError as error:
         return error
     return replace(header, size=sum(size for _, size, _ in parts))

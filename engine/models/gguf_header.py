@@ -114,14 +114,20 @@ def read_header(file: Path, *, with_vocabulary: bool = False) -> GgufHeader:
     return _header(reader.size, reader.values, reader.control_tokens)
 
 
-def check_part(file: Path) -> None:
-    """Check that a file is complete, also one that only has weights, like the later parts of a model in several files.
+def check_part(file: Path, number: int) -> None:
+    """Check that a later part of a model in several files is complete, and that it is that part.
+
+    Args:
+        file: The file, which may only have weights.
+        number: The number of the part; the first one has 0.
 
     Raises:
         OSError: The file cannot be read.
-        GgufError: It is not a complete GGUF file.
+        GgufError: It is not a complete GGUF file, or another part.
     """
-    _read(file)
+    found = _read(file).values.get("split.no", number)
+    if found != number:
+        raise DamagedFileError(f"{file.name} is not the part that its name says")
 
 
 def _read(file: Path, *, with_vocabulary: bool = False) -> _Reader:

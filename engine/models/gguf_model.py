@@ -190,8 +190,8 @@ class GgufModel(EmbeddedModel):
             if loaded is not None and (loaded.path, loaded.modified_ns) == (path, modified_ns):
                 return loaded
             header = read_header(path, with_vocabulary=True)
-            for part in all_parts(path)[1:]:
-                check_part(part)
+            for number, part in enumerate(all_parts(path)[1:], 1):
+                check_part(part, number)
         except (OSError, GgufError) as error:
             raise unusable_file(path, error) from error
         if not header.writes_text:

@@ -162,6 +162,19 @@ def test_model_with_an_incomplete_part_is_not_ready() -> None:
     assert list_gguf_models()[0].header is not None
 
 
+def test_model_with_another_part_in_the_place_of_one_is_not_ready() -> None:
+    parts = [models_folder() / f"Big-0000{number}-of-00003.gguf" for number in (1, 2, 3)]
+    write_header(parts[0], language_model("Big"))
+    for number in (1, 2):
+        write_header(parts[number], {"split.no": number})
+    assert list_gguf_models()[0].header is not None
+    parts[2].replace(parts[1])
+    write_header(parts[2], {"split.no": 2})
+
+    (big,) = list_gguf_models()
+    assert (big.header, parts[1].name in big.problem) == (None, True)
+
+
 def test_model_in_several_files_is_one() -> None:
     parts = [
         write_header(models_folder() / f"Big-0000{number}-of-00003.gguf", language_model("Big")) for number in (1, 2, 3)
