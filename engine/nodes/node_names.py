@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping
+from typing import Final
 
 from engine.document.model import Workflow
 from engine.errors import EngineError, did_you_mean
+from engine.formatting import format_count
 from engine.nodes.node_registry import Registry, builtin_registry
 from engine.text_sanitizing import shown
+
+_MAX_LISTED: Final = 40
 
 
 def node_names(workflow: Workflow, registry: Registry | None = None) -> Mapping[str, str]:
@@ -62,9 +66,11 @@ def find_node(workflow: Workflow, text: str, registry: Registry | None = None) -
         ids = ", ".join(shown(node, 60) for node in found)
         raise EngineError(f'{len(found)} nodes are called "{stated}".', f"Use an id: {ids}.")
     known = {shown(node, 60): shown(name, 60) for node, name in names.items()}
-    listed = ", ".join(node if node == name else f"{node} ({name})" for node, name in known.items())
+    listed = [node if node == name else f"{node} ({name})" for node, name in known.items()]
+    more = f" and {format_count(len(listed) - _MAX_LISTED)} more" if len(listed) > _MAX_LISTED else ""
     suggestion = did_you_mean(text, (*known, *known.values()))
-    raise EngineError(f'There is no node "{stated}".', f"{suggestion} There are: {listed}.".lstrip())
+    there = f"There are: {', '.join(listed[:_MAX_LISTED])}{more}."
+    raise EngineError(f'There is no node "{stated}".', f"{suggestion} {there}".lstrip())
 
 
 def _simplified(name: str) -> str:

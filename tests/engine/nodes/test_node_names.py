@@ -66,3 +66,12 @@ def test_suggested_titles_are_escaped() -> None:
         find_node(flow.build(), "The first draft x")
     assert "Did you mean" in caught.value.remedy
     assert not {"\x1b", "\n"} & set(caught.value.remedy)
+
+
+def test_of_many_nodes_some_are_listed() -> None:
+    flow = Builder("Names")
+    for index in range(1_240):
+        flow.add("llm", id=f"n{index}")
+    with pytest.raises(EngineError) as caught:
+        find_node(flow.build(), "zz")
+    assert "1,200 more" in caught.value.remedy
