@@ -21,6 +21,7 @@ from engine.runner.options import RunOptions
 from engine.store import RunStatus, Store
 from engine.store.answers import find_question, give_answer
 from tests.app.window.conftest import ended, press
+from tests.wording import mentions
 
 
 def asking() -> Workflow:
@@ -103,13 +104,10 @@ def test_run_waiting_in_another_program_is_answered_here(
     workbench: Workbench, elsewhere: Session, qtbot: QtBot
 ) -> None:
     page = opened(workbench, elsewhere.shown.run_id, qtbot)
-    assert page.bar.text.endswith("Waiting for you in another window or program")
-    assert page.bar.origin == "Answer it here or there; it continues there"
+    assert mentions(page.bar.text, "Waiting for you … another")
+    assert mentions(page.bar.origin, "here or there … continues there")
     assert page.session.shown.view_model is not None
-    assert (
-        page.session.shown.view_model.error
-        == "The run is waiting for your answer. Answer here or in the program that runs it."
-    )
+    assert mentions(page.session.shown.view_model.error, "waiting for your answer … here or in the program")
     qtbot.waitUntil(lambda: workbench.status_bar.state.full_text == "Not finished")
     assert titles(page) == ["Answer…", "Open as new document"]
 
@@ -167,13 +165,10 @@ def test_page_follows_a_run_of_another_program(
     assert titles(page) == ["Open as new document"]
 
     go_on(there, store, qtbot)
-    qtbot.waitUntil(lambda: page.bar.text == f"{shown}Waiting for you in another window or program")
+    qtbot.waitUntil(lambda: mentions(page.bar.text, f"{shown}Waiting for you … another"))
     assert titles(page) == ["Answer…", "Open as new document"]
     assert page.session.shown.view_model is not None
-    assert (
-        page.session.shown.view_model.error
-        == "The run is waiting for your answer. Answer here or in the program that runs it."
-    )
+    assert mentions(page.session.shown.view_model.error, "waiting for your answer … here or in the program")
     qtbot.waitUntil(lambda: bool(page.document.log.lines))
 
     assert there.shown.live is not None
