@@ -24,6 +24,7 @@ from app.node_layout import Box, NodePositions
 from app.session import Session
 from app.timers import call_later
 from engine.document.model import Node, Workflow
+from engine.nodes.node_names import node_names
 from engine.plan.loop_bodies import Body
 
 BATCH: Final = 60
@@ -34,8 +35,8 @@ REMOVED_CARDS: Final = 2_000
 
 EdgeKey = tuple[str, str]
 Ends = tuple[tuple[str, str], tuple[str, str]]
-_Used = tuple[tuple[str, ...], tuple[str, ...], bool]
-"""The connected inputs and outputs of a node, and whether all outputs are shown."""
+_Used = tuple[tuple[str, ...], tuple[str, ...], str, bool]
+"""The connected inputs and outputs of a node, its name, and whether all outputs are shown."""
 
 
 class DocumentView(QObject):
@@ -83,6 +84,7 @@ class DocumentView(QObject):
         self.node_lod = NodeLodItem(self.created_nodes)
         self._scene.addItem(self.node_lod)
         self._own_cards: dict[str, tuple[Node, _Used, CardViewModel]] = {}
+        self._names: Mapping[str, str] = {}
         self._used_in: dict[str, dict[str, None]] = {}
         self._used_out: dict[str, dict[str, None]] = {}
         self._moved: set[NodeItem] = set()
@@ -171,6 +173,9 @@ class DocumentView(QObject):
         before, wanted = old.nodes_by_id, new.nodes_by_id
         self.workflow = new
         touched = {node_id for node_id, node in wanted.items() if before.get(node_id) is not node}
+        if old.nodes is not new.nodes:
+            former, self._names = self._names, node_names(new, self._session.registry)
+            touched.update(node_id for node_id, name in self._names.items() if former.get(node_id) != name)
         changed_loops = self._hide_collapsed(new)
         touched |= changed_loops
         visible = wanted.keys() - self.hidden.keys()
@@ -336,13 +341,15 @@ class DocumentView(QObject):
 
     def _own_card(self, node_id: str) -> CardViewModel:
         """Return the card of a node if it is not collapsed; it is built again only if what it shows has changed."""
-        node, is_expanded = self.workflow.nodes_by_id[node_id], node_id in self.expanded
-        used = (tuple(self._used_in.get(node_id, ())), tuple(self._used_out.get(node_id, ())), is_expanded)
+        node, name, is_expanded = self.workflow.nodes_by_id[node_id], self._names[node_id], node_id in self.expanded
+        used = (tuple(self._used_in.get(node_id, ())), tuple(self._used_out.get(node_id, ())), name, is_expanded)
         known = self._own_cards.get(node_id)
         if known is not None and known[0] is node and known[1] == used:
             return known[2]
         session = self._session
-        content = card_view_model(node, session.registry, session.structure, used[0], used[1], expanded=is_expanded)
+        content = card_view_model(
+            node, session.registry, session.structure, used[0], used[1], name=name, expanded=is_expanded
+        )
         self._own_cards[node_id] = (node, used, content)
         return content
 

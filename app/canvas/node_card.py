@@ -89,6 +89,7 @@ def card_view_model(
     used_inputs: Iterable[str],
     used_outputs: Iterable[str],
     *,
+    name: str = "",
     expanded: bool = False,
 ) -> CardViewModel:
     """Build the view model of a node's card.
@@ -99,6 +100,7 @@ def card_view_model(
         structure: The analyzed document, which may have the parsed configuration.
         used_inputs: The connected input ports.
         used_outputs: The connected output ports.
+        name: The node's name; empty for its title or the label of its type.
         expanded: Whether to show all output ports.
     """
     spec = registry.find(node.type)
@@ -108,7 +110,7 @@ def card_view_model(
         return CardViewModel(
             node.id,
             node.type,
-            node.title or structure.resolution.names.get(node.id) or (spec.title if spec else node.type) or node.id,
+            name or node.title or (spec.title if spec else node.type) or node.id,
             "invalid configuration" if spec else "unknown type",
             spec.icon if spec else UNKNOWN_ICON,
             spec.category if spec else None,
@@ -121,7 +123,7 @@ def card_view_model(
     return CardViewModel(
         node.id,
         node.type,
-        node.title or structure.resolution.names.get(node.id) or spec.title,
+        name or node.title or spec.title,
         spec.summary(config),
         spec.icon,
         spec.category,

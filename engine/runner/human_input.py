@@ -245,7 +245,9 @@ def check_note(graph: GraphPlan, note: Note) -> None:
         ):
             raise NoteError(f'There is no node "{shown(note.to, 60)}".', _possible_receivers(graph))
         if is_last and node.spec.model(node.config) is None:
-            raise NoteError(f'"{node.title}" calls no model, and so receives no notes.', _possible_receivers(graph))
+            raise NoteError(
+                f'"{shown(note.to, 60)}" calls no model, and so receives no notes.', _possible_receivers(graph)
+            )
         nodes = node.body.nodes if node.body is not None else ()
 
 

@@ -126,7 +126,7 @@ async def test_an_agent_sends_another_node_a_note() -> None:
     ("arguments", "parts"),
     [
         ({"to": "nobody", "text": "x"}, 'no node "nobody" … : boss, worker.'),
-        ({"to": "text", "text": "x"}, '"Input" calls no model … : boss, worker.'),
+        ({"to": "text", "text": "x"}, '"text" calls no model … : boss, worker.'),
         ({"to": "worker", "text": " "}, '"text" must be a text'),
         ({"to": 3, "text": "x"}, '"to" must be a text'),
     ],
