@@ -203,7 +203,7 @@ def test_style_is_required_first() -> None:
 
 @pytest.fixture
 def window(qtbot: QtBot, style: Style) -> QMainWindow:
-    """A visible window with two pages of fields, enough for several steps of a gradual change."""
+    """A window that was painted, with two pages of fields: enough for several steps of a gradual change."""
     window = QMainWindow()
     qtbot.addWidget(window)
     pages = QStackedWidget()
@@ -211,7 +211,10 @@ def window(qtbot: QtBot, style: Style) -> QMainWindow:
         pages.addWidget(page_of_fields())
     window.setCentralWidget(pages)
     window.resize(900, 700)
-    window.show()
+    frames = Frames(window)
+    with qtbot.waitExposed(window):
+        window.show()
+    qtbot.waitUntil(lambda: bool(frames.seen))
     return window
 
 
@@ -245,7 +248,6 @@ class Frames(QObject):
 
 
 def test_gradual_change_shows_no_mixture_of_themes(window: QMainWindow, style: Style, qtbot: QtBot) -> None:
-    qtbot.waitExposed(window)
     frames = Frames(window)
     steps: list[int] = []
     timer = QTimer(window, interval=0)

@@ -27,7 +27,8 @@ def start(session: Session, tmp_path: Path) -> None:
 
 def _script(tmp_path: Path) -> Path:
     script = tmp_path / "script.json"
-    script.write_text('{"default": "words"}')
+    if not script.exists():  # a run of another session may be reading it
+        script.write_text('{"default": "words"}')
     return script
 
 
