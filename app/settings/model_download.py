@@ -423,7 +423,11 @@ class ModelDownloadDialog(QDialog):
         chosen = self.chosen
         assert chosen is not None
         files = _deletable(chosen)
-        size = format_bytes(sum(file.stat().st_size for file in files))
+        if not files:  # deleted since the list was drawn
+            self._draw()
+            self._update()
+            return
+        size = format_bytes(sum(file.stat().st_size for file in files if file.exists()))  # links may lead nowhere
         others = f" and {len(files) - 1} more files" if len(files) > 1 else ""
         ask_question(
             self,

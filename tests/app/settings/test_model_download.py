@@ -365,11 +365,25 @@ def test_loaded_model_is_deleted_but_not_one_that_a_run_uses(
     def is_deleted() -> bool:  # once the call has ended
         if dialog.delete.isVisible() and not dialog.findChildren(QMessageBox):
             qtbot.mouseClick(dialog.delete, LEFT)
-            answer(dialog, "Delete")
+            if dialog.findChildren(QMessageBox):  # none if it was just deleted
+                answer(dialog, "Delete")
         return not file.is_symlink()
 
     qtbot.waitUntil(is_deleted, timeout=20_000)
     assert model.process_id is None
+
+
+def test_model_that_was_deleted_meanwhile_leaves_the_list(dialog: ModelDownloadDialog, qtbot: QtBot) -> None:
+    file = models_folder() / "Tiny-Chat.gguf"
+    models_folder().mkdir()
+    file.symlink_to(find_weights())
+    dialog.show_for(None)
+    dialog.table.selectRow(row_of(dialog, "Tiny-Chat"))
+    file.unlink()
+    qtbot.mouseClick(dialog.delete, LEFT)
+    assert not dialog.findChildren(QMessageBox)
+    titles = [dialog.table.item(row, 0).text() for row in range(dialog.table.rowCount())]
+    assert "Tiny-Chat" not in titles
 
 
 def test_refusal_offers_a_key_for_the_host(dialog: ModelDownloadDialog, hub: LoopbackHub, qtbot: QtBot) -> None:
