@@ -274,7 +274,7 @@ class DefaultModelChooser(QWidget):
         self._remember()
 
     def _remember(self) -> None:
-        """Show a completely typed or selected name as it is stored, and add it to the recent models."""
+        """Show the chosen model by the name that is stored, and add it to the recent models."""
         name = self._preferences.values.default_model
         if name is not None and name == self._typed:
             self.box.setEditText(name)
