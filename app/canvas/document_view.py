@@ -171,6 +171,7 @@ class DocumentView(QObject):
         The items of more nodes than a batch has are created in the following turns of the event loop.
         """
         before, wanted = old.nodes_by_id, new.nodes_by_id
+        was_complete = self.is_complete
         self.workflow = new
         touched = {node_id for node_id, node in wanted.items() if before.get(node_id) is not node}
         if old.nodes is not new.nodes:
@@ -206,6 +207,8 @@ class DocumentView(QObject):
         if touched or has_other_nodes:
             self.node_lod.refresh()
         self.items_changed.emit()
+        if self.is_complete and not was_complete:
+            self.nodes_created.emit(touched)
         return touched
 
     def create_all(self) -> None:

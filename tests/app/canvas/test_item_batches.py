@@ -216,6 +216,29 @@ def test_a_fit_while_items_wait_ends_like_one_afterwards(
     assert _is_near(hand.canvas.viewer.visible_rect, wanted, 4)
 
 
+def test_a_fit_is_repeated_when_an_analysis_creates_the_last_items(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
+    hand = make_canvas(loops(1))
+    complete(hand.canvas, qtbot)
+    settle(hand, qtbot)
+    hand.canvas.fit_all()
+    wanted = hand.canvas.viewer.visible_rect
+    remove_all(hand.session)
+    hand.session.undo()
+    hand.session.structure, hand.session.problems = analyze_document(hand.session.workflow, hand.session.registry)
+    hand.canvas.fit_all()
+    created: list[int] = []
+
+    def analyzed(_ids: object) -> None:
+        created.append(len(hand.canvas.view.created_nodes))
+        if created == [BATCH]:
+            hand.session.analyzed.emit()
+
+    hand.canvas.view.nodes_created.connect(analyzed)
+    complete(hand.canvas, qtbot)
+    assert created == [BATCH, 3]
+    assert _is_near(hand.canvas.viewer.visible_rect, wanted, 4)
+
+
 def _is_near(rect: QRectF, wanted: QRectF, within: float) -> bool:
     return (rect.topLeft() - wanted.topLeft()).manhattanLength() <= within and (
         rect.bottomRight() - wanted.bottomRight()
