@@ -6,6 +6,7 @@ import gc
 import os
 import threading
 from collections.abc import Callable, Iterator
+from functools import partialmethod
 from pathlib import Path
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
@@ -25,6 +26,7 @@ from engine.exits import MAX_ITERATIONS_CAP, set_shown_cap
 # What Qt's offscreen platform says of itself.
 _OFFSCREEN_SAYS = "This plugin does not support (propagateSizeHints|raise|grabbing)"
 _HERE = Path(__file__).parent
+_PATIENCE_MS = 60_000
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -40,6 +42,21 @@ def qapp(qapp: QApplication) -> QApplication:
     style = Style(qapp)
     style.choose("dark")
     return qapp
+
+
+class PatientQtBot(QtBot):
+    """Waits longer than five seconds for what a test expects: a busy machine is no failure."""
+
+    waitActive = partialmethod(QtBot.waitActive, timeout=_PATIENCE_MS)  # noqa: N815 - the names are Qt's
+    waitExposed = partialmethod(QtBot.waitExposed, timeout=_PATIENCE_MS)  # noqa: N815
+    waitSignal = partialmethod(QtBot.waitSignal, timeout=_PATIENCE_MS)  # noqa: N815
+    waitSignals = partialmethod(QtBot.waitSignals, timeout=_PATIENCE_MS)  # noqa: N815
+    waitUntil = partialmethod(QtBot.waitUntil, timeout=_PATIENCE_MS)  # noqa: N815
+
+
+@pytest.fixture
+def qtbot(qapp: QApplication, request: pytest.FixtureRequest) -> QtBot:
+    return PatientQtBot(request)
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import time
-
 import pytest
 from PySide6.QtCore import QPointF
 from pytestqt.qtbot import QtBot
@@ -9,7 +7,7 @@ from pytestqt.qtbot import QtBot
 from app.canvas.canvas_style import fonts
 from app.canvas.node_card import CardViewModel, card_geometry, card_view_model
 from app.canvas.operation_builders import title_of
-from app.theme.style import elide_two_lines
+from app.theme.style import elide_two_lines, first_line
 from engine.document.model import Edge, Workflow
 from engine.document.operations import SetConfig, SetLayout, SetTitle
 from engine.nodes.node_registry import builtin_registry
@@ -167,12 +165,7 @@ def test_frames_and_notes_are_drawn_from_the_layout(hand: Hand) -> None:
 def test_only_the_visible_part_of_a_long_title_is_measured(qapp: object) -> None:
     long, longest = (card_geometry(_named("word " * count)) for count in (100, 1_000_000))
     assert (longest.width, longest.title) == (long.width, long.title)
-
-
-def test_measuring_a_very_long_title_is_fast(qapp: object) -> None:
-    started = time.perf_counter()
-    card_geometry(_named("a word " * 1_000_000))
-    assert time.perf_counter() - started < 0.2
+    assert len(first_line("word " * 1_000_000)) < 1_000
 
 
 def _named(title: str) -> CardViewModel:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
-import time
 from typing import Any
 
 import pytest
@@ -74,10 +73,8 @@ _BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     ],
 )
 def test_unsafe_yaml_is_refused(text: str, why: str) -> None:
-    began = time.process_time()
     with pytest.raises(DocumentError) as refused:
         read_yaml(text, "file")
-    assert time.process_time() - began < 10
     assert why in refused.value.message
     assert refused.value.message.startswith("file: ")
     assert len(refused.value.message) < 300
