@@ -165,6 +165,7 @@ def run_package_client(
                 stderr=subprocess.STDOUT,
                 env={**os.environ, **_QUIET, **(variables or {})},
                 start_new_session=os.name == "posix",
+                creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),  # uv has a console, the window has none
             )
         while process.poll() is None:
             if canceled.wait(_PROGRESS_INTERVAL_S):

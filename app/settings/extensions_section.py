@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from functools import partial
 from typing import Any
@@ -120,7 +121,7 @@ class McpServerForm(QWidget):
         where = self.where.text().strip()
         is_address = "://" in where.partition(" ")[0]
         try:
-            words = [where] if is_address else shlex.split(where) or [""]
+            words = [where] if is_address else split_command(where) or [""]
         except ValueError:
             self._show_error(self.where, "A quotation mark is not closed, or the command ends with a backslash.")
             return
@@ -151,10 +152,23 @@ class McpServerForm(QWidget):
         return self.variables if location[-1] in {"env", "headers"} else self.where
 
 
+def split_command(text: str, *, on_windows: bool = os.name == "nt") -> list[str]:
+    """Split a command line into its arguments, as a shell does; on Windows, backslashes separate folders.
+
+    Raises:
+        ValueError: A quotation mark is not closed, or the text ends with a backslash that escapes nothing.
+    """
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=False)
+    lexer.whitespace_split, lexer.commenters = True, ""
+    if on_windows:
+        lexer.escape = ""
+    return list(lexer)
+
+
 def _variables(text: str) -> dict[str, str]:
     """Parse variables; raises ValueError if the syntax is invalid."""
     variables: dict[str, str] = {}
-    for part in shlex.split(text):
+    for part in split_command(text):
         key, sign, value = part.partition("=")
         if not sign or not key:
             raise ValueError(part)

@@ -6,7 +6,6 @@ FILE is a path, the name of a bundled template, or `-` for standard input.
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from pydantic import ValidationError
 
 from engine.bundled import templates_folder
 from engine.cli.output import err
+from engine.cli.remedies import quote_argument
 from engine.document.files import MAX_BYTES, load, loads
 from engine.document.migrate import upgraded_config
 from engine.document.model import FILE_SUFFIX, Node, Workflow, stem_of
@@ -287,7 +287,7 @@ def _renamed_setting(node: Node, field: str, text: str) -> str:
             return ""
         if config and _accepts(spec, config):
             options = " ".join(
-                f"--set {shlex.quote(f'{node.id}.{name}={compact_json(value)}')}" for name, value in config.items()
+                f"--set {quote_argument(f'{node.id}.{name}={compact_json(value)}')}" for name, value in config.items()
             )
             return f"It is part of {' and '.join(config)} now: use {options}."
     return f"Conditions are in stop_when and their combination is in stop_mode now: see 'loopwright nodes {node.type}'."

@@ -23,11 +23,14 @@ class ExitCode(IntEnum):
     """The run is stored and waits for a person's answer."""
     INTERRUPTED = 130
     TERMINATED = 143
-    """By SIGTERM."""
+    """By SIGTERM, or SIGBREAK on Windows."""
 
 
 _SHOW_CURSOR = "\x1b[?25h\n"
 _CODES: Final = {signal.SIGINT: ExitCode.INTERRUPTED, signal.SIGTERM: ExitCode.TERMINATED}
+_BREAK: Final[signal.Signals | None] = getattr(signal, "SIGBREAK", None)
+if _BREAK is not None:  # on Windows: Ctrl+Break, and what a program sends to stop one that it started
+    _CODES[_BREAK] = ExitCode.TERMINATED
 
 
 class Interrupts:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import shlex
 import sys
 from typing import Final
 
@@ -72,6 +74,15 @@ def install_command(extra: str) -> str:
     python = f'"{sys.executable}"' if " " in sys.executable else sys.executable
     client = f"{python} -m pip install" if importlib.util.find_spec("pip") else f"uv pip install --python {python}"
     return f'{client} "loopwright[{extra}]"'
+
+
+def quote_argument(text: str, *, on_windows: bool = os.name == "nt") -> str:
+    """Quote an argument of a command for the user's shell, if it needs that."""
+    quoted = shlex.quote(text)
+    if quoted == text or not on_windows:
+        return quoted
+    escaped = text.replace('"', r"\"")  # as C programs parse it: cmd.exe knows no other quotation marks
+    return f'"{escaped}"'
 
 
 def _budget_option(subject: str) -> str:

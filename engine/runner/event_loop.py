@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
@@ -77,6 +77,9 @@ def run_in_new_loop(coroutine: Coroutine[Any, Any, ResultT]) -> ResultT:
 _CANCEL_TIMEOUT_S: Final = 10.0
 """Seconds that a cancelled coroutine may take to end."""
 
+WAIT_S: Final = 0.2 if sys.platform == "win32" else None
+"""The longest wait for a coroutine: on Windows, a thread that waits for a lock does not react to Ctrl+C."""
+
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
 
@@ -96,6 +99,8 @@ def run_in_background_loop(coroutine: Coroutine[Any, Any, ResultT]) -> ResultT:
 
     future = asyncio.run_coroutine_threadsafe(signal_end(), _background_loop())
     try:
+        while not future.done():
+            wait([future], timeout=WAIT_S)
         return future.result()
     except BaseException:
         future.cancel()

@@ -18,6 +18,7 @@ from pydantic import Field
 
 from engine.errors import Fix
 from engine.formatting import format_count, format_timeout
+from engine.safe_file_io import normalize_line_ends
 from engine.tools.processes import ToolProcess, small_environment, start_process
 from engine.tools.sandbox import explain_os_errors
 from engine.tools.tool import Parameters, Text, Tool, ToolContext, ToolError
@@ -65,7 +66,7 @@ async def python(parameters: PythonParameters, context: ToolContext) -> Value:
     with _temporary_folder() as folder:
         program = folder / "program.py"
         with explain_os_errors("The program cannot be written"):
-            program.write_text(parameters.code, encoding="utf-8")
+            program.write_text(parameters.code, encoding="utf-8", newline="")
         return await _run(_PYTHON_NAME, (sys.executable, "-I", "-X", "utf8", str(program)), parameters, context)
 
 
@@ -118,7 +119,8 @@ def batch_file_arguments(folder: Path, command: str) -> tuple[str, ...]:
     """
     file = folder / "command.cmd"
     with explain_os_errors("The command cannot be written"):
-        file.write_text(f"@echo off\nchcp 65001 >nul\n{command}\n", encoding="utf-8", newline="\r\n")
+        lines = f"@echo off\nchcp 65001 >nul\n{normalize_line_ends(command)}\n"
+        file.write_text(lines, encoding="utf-8", newline="\r\n")
     # After `call` a path with spaces and parentheses keeps its quotation marks.
     return (os.environ.get("COMSPEC", "cmd.exe"), "/d", "/c", "call", str(file))
 

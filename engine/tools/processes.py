@@ -40,9 +40,14 @@ _SUPERVISOR: Final = Path(__file__).with_name("supervisor.py")
 _NEW_GROUP: Final = subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW if sys.platform == "win32" else 0
 
 
-def small_environment(added: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of a child: what programs need to run, and the given variables."""
-    return {name: os.environ[name] for name in _INHERITED if name in os.environ} | dict(added or {})
+def small_environment(added: Mapping[str, str] | None = None, *, on_windows: bool = os.name == "nt") -> dict[str, str]:
+    """The environment of a child: what programs need to run, and the given variables.
+
+    On Windows, where names ignore case, all are in upper case, as in `os.environ`: a `Path` replaces `PATH`.
+    """
+    names = {name: name.upper() if on_windows else name for name in added or {}}
+    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    return inherited | {names[name]: value for name, value in (added or {}).items()}
 
 
 class ToolProcess:
@@ -75,7 +80,9 @@ class ToolProcess:
             # With its folder: Windows would look for it in the current folder first.
             program = os.path.join(os.environ.get("SYSTEMROOT", r"C:\Windows"), "System32", "taskkill.exe")  # noqa: PTH118
             command = [program, "/T", "/F", "/PID", str(self._process.pid)]
-            subprocess.run(command, check=False, capture_output=True)  # noqa: S603 - a fixed command
+            # Without a console of its own, which would appear for a moment if this program has none.
+            flags = subprocess.CREATE_NO_WINDOW
+            subprocess.run(command, check=False, capture_output=True, creationflags=flags)  # noqa: S603 - a fixed command
 
     async def end_and_wait(self) -> None:
         """End it and all that it started, and wait until all have ended.

@@ -1,4 +1,4 @@
-; Description of the installer for Windows: menu entry and file type. `bundle.py --installer` gives it to Inno Setup.
+; Description of the installer for Windows: menu entry and file type. `bundle.py --package` gives it to Inno Setup.
 ; It installs for the user without an administrator, or for all users with one.
 
 [Setup]

@@ -17,7 +17,7 @@ from app.engine_thread import EngineThread
 from app.inspector.model_list import ModelSource
 from app.palette import palette_entries
 from app.settings import extensions_controller
-from app.settings.extensions_section import McpServersSection, PluginsSection
+from app.settings.extensions_section import McpServersSection, PluginsSection, split_command
 from app.settings.install_dialog import InstallDialog
 from app.settings.preferences import Preferences
 from app.settings.settings_dialog import SettingsDialog
@@ -259,3 +259,15 @@ def test_unparsable_command_is_reported_at_its_field(dialog: SettingsDialog) -> 
     assert form.where.property("invalid") is True
     assert not form.variables.property("invalid")
     assert "quot" in form.note.text()
+
+
+@pytest.mark.parametrize(
+    ("text", "on_windows", "words"),
+    [
+        (r'"C:\Program Files\server.exe" --root D:\data', True, [r"C:\Program Files\server.exe", "--root", r"D:\data"]),
+        (r"/opt/my\ server '--name=a b' #1", False, ["/opt/my server", "--name=a b", "#1"]),
+        ("", False, []),
+    ],
+)
+def test_command_is_split_as_in_the_shell_of_the_system(text: str, on_windows: bool, words: list[str]):
+    assert split_command(text, on_windows=on_windows) == words

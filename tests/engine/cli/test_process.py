@@ -166,6 +166,17 @@ def test_signal_handlers_are_restored_after_a_run():
     assert signal.getsignal(signal.SIGINT) is before
 
 
+def test_break_of_windows_stops_a_run_like_sigterm():
+    code = (
+        "import signal; signal.SIGBREAK = signal.SIGUSR1\n"
+        "from engine.cli.exit_codes import Interrupts\n"
+        "with Interrupts(lambda: print('stopped')) as interrupts: signal.raise_signal(signal.SIGUSR1)\n"
+        "print(int(interrupts.code))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["stopped", "143"]
+
+
 def test_closed_pipe_stops_the_run_quietly(tmp_path: Path):
     reply = {"text": "word " * 20_000, "stream": 1, "chunk_delay_s": 0.01}
     script = write(tmp_path, drafts(reply), "script.json")

@@ -10,7 +10,13 @@ from types import ModuleType
 
 import pytest
 
-from engine.cli.remedies import command_of, error_with_command, install_command, remedy_with_command
+from engine.cli.remedies import (
+    command_of,
+    error_with_command,
+    install_command,
+    quote_argument,
+    remedy_with_command,
+)
 from engine.errors import EngineError, Fix
 
 
@@ -65,3 +71,17 @@ def test_command_installs_into_the_python_that_runs(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(sys, "executable", python)
     client = [python, "-m", "pip", "install"] if has_pip else ["uv", "pip", "install", "--python", python]
     assert shlex.split(install_command("mcp")) == [*client, "loopwright[mcp]"]
+
+
+@pytest.mark.parametrize(
+    ("text", "on_windows", "quoted"),
+    [
+        ("yes", True, "yes"),
+        ("loop[0].ask", True, '"loop[0].ask"'),
+        ('a="b"', True, r'"a=\"b\""'),
+        ("", True, '""'),
+        ("loop[0].ask", False, "'loop[0].ask'"),
+    ],
+)
+def test_arguments_are_quoted_for_the_shell_of_the_system(text: str, on_windows: bool, quoted: str):
+    assert quote_argument(text, on_windows=on_windows) == quoted

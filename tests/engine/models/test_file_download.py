@@ -546,3 +546,21 @@ def test_rate_is_that_of_the_last_seconds(monkeypatch: pytest.MonkeyPatch) -> No
 
     assert seen[-1].bytes_per_s == pytest.approx(500.0)
     assert all(before.done <= after.done for before, after in itertools.pairwise(seen))
+
+
+async def test_file_that_a_scanner_has_open_for_a_moment_gets_its_name(
+    hub: LoopbackHub, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    busy, move = PermissionError(errno.EACCES, "Permission denied"), os.replace
+    busy.winerror = 32  # pyright: ignore[reportAttributeAccessIssue] - as on Windows
+    failures = [busy, busy]
+
+    def replace(*paths: Path, **folders: int | None) -> None:
+        if failures:
+            raise failures.pop()
+        move(*paths, **folders)
+
+    monkeypatch.setattr(os, "replace", replace)
+    await download_file(source(hub), target)
+
+    assert (content(target), failures) == (CONTENT, [])

@@ -170,3 +170,8 @@ def test_command_line_is_unchanged_in_a_batch_file(tmp_path: Path) -> None:
     assert start[1:] == ["/d", "/c", "call"]
     assert Path(file).parent == folder
     assert Path(file).read_bytes().decode("utf-8").split("\r\n")[1:] == ["chcp 65001 >nul", 'echo "ü b" | more', ""]
+
+
+def test_line_ends_of_a_command_are_those_of_windows_in_a_batch_file(tmp_path: Path) -> None:
+    *_, file = batch_file_arguments(tmp_path, "dir\r\ncd\nver")
+    assert Path(file).read_bytes().split(b"\r\n")[2:] == [b"dir", b"cd", b"ver", b""]
