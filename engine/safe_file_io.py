@@ -47,6 +47,9 @@ _MOVE_DELAYS_S: Final = (0.01, 0.03, 0.1, 0.3)
 _OPEN_ELSEWHERE: Final = (5, 32)
 """Error numbers of Windows for a file that another program has open: access denied, sharing violation."""
 
+DISK_FULL: Final = frozenset(getattr(errno, name) for name in ("ENOSPC", "EDQUOT") if hasattr(errno, name))
+"""Error numbers of a full disk, and of a quota that is used up."""
+
 # The names for which `os.path.isreserved` of Python 3.13 is true there, COM0 and LPT0.
 _NOT_ON_WINDOWS: Final = re.compile(
     r'[<>:"|?*\x00-\x1f/\\]|[. ]$|^(?:con|prn|aux|nul|con(?:in|out)\$|(?:com|lpt)[0-9¹²³]) *(?:\.|$)', re.IGNORECASE
@@ -63,6 +66,11 @@ _BYTE_ORDER_MARKS: Final = (
 
 class NotTextError(ValueError):
     """Bytes that are not text; the message is the reason, for people."""
+
+
+def is_file(path: Path) -> bool:
+    """Return whether there is a file, or a link to one; False also in a folder that this user may not enter."""
+    return os.path.isfile(path)  # noqa: PTH113 - `Path.is_file` fails in such a folder, before Python 3.14
 
 
 def read_ordinary_file(path: Path, max_bytes: int) -> bytes:

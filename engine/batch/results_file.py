@@ -22,7 +22,7 @@ from engine.batch.table import TableError
 from engine.batch.workbook import MAX_ROWS, WORKBOOK_SUFFIXES, write_workbook
 from engine.errors import EngineError
 from engine.formatting import format_count
-from engine.safe_file_io import replace_file
+from engine.safe_file_io import DISK_FULL, replace_file
 from engine.store.export_csv import BYTE_ORDER_MARK, RESULT_MARKS, csv_line
 from engine.text_sanitizing import shown
 from engine.values import Value, to_text
@@ -220,9 +220,10 @@ class ResultsFile:
             reason = shown(getattr(error, "strerror", None) or error)
             has_journal = self._is_workbook and self._records
             journal = f" The rows so far are in {shown(self._journal.name)}." if has_journal else ""
+            is_full = getattr(error, "errno", None) in DISK_FULL
             raise TableError(
                 f"{shown(self._path.name)}: The results cannot be written: {reason}.{journal}",
-                "Close the file in other programs, or choose another one.",
+                f"{'Free some space' if is_full else 'Close the file in other programs'}, or choose another one.",
             ) from error
 
 

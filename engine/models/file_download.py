@@ -13,7 +13,6 @@ identifies the version by its own ETag or date.
 from __future__ import annotations
 
 import asyncio
-import errno
 import functools
 import hashlib
 import json
@@ -34,7 +33,7 @@ from engine.formatting import format_bytes, format_count, format_duration
 from engine.models.gguf_files import parts_of
 from engine.models.protocol import ModelError, ModelErrorKind
 from engine.models.providers import Origin, origin_of
-from engine.safe_file_io import move_over, try_lock
+from engine.safe_file_io import DISK_FULL, move_over, try_lock
 
 if TYPE_CHECKING:
     import ssl
@@ -62,7 +61,6 @@ _CONTENT_RANGE: Final = re.compile(r"bytes (\d+)-\d+/(\d+)")
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _GGUF_MAGIC: Final = b"GGUF"
 _TEMPORARY_STATUSES: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
-_DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 ResultT = TypeVar("ResultT")
 
@@ -273,9 +271,12 @@ class PausedDownload:
 
 
 def paused_downloads(folder: Path) -> list[PausedDownload]:
-    """Return the unfinished downloads in a folder."""
+    """Return the unfinished downloads in a folder; none in one that cannot be read."""
     found: dict[Path, PausedDownload] = {}
-    for part in sorted(folder.glob("*.part")):
+    parts: list[Path] = []
+    with suppress(OSError):
+        parts += folder.glob("*.part")
+    for part in sorted(parts):
         target = part.with_suffix("")
         with suppress(OSError, ValueError, KeyError, TypeError):
             state = json.loads(_state_file(target).read_bytes())
@@ -348,7 +349,7 @@ def check_space(folder: Path, needed: int) -> None:
 
 def disk_error(folder: Path, error: OSError) -> ModelError:
     """Return the error of a folder that cannot be written."""
-    if error.errno in _DISK_FULL:
+    if error.errno in DISK_FULL:
         message = f"The download stopped because the disk of {folder} is full."
         return ModelError(ModelErrorKind.UNAVAILABLE, message, "Free some space and resume it.")
     message = f"{folder} cannot be written ({error.strerror or error})."

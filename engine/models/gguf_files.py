@@ -21,7 +21,7 @@ from pydantic_core import from_json
 from engine.errors import Fix, did_you_mean
 from engine.models.gguf_header import DamagedFileError, GgufError, GgufHeader, check_part, read_header
 from engine.models.protocol import GGUF_PREFIX, ModelError, ModelErrorKind, is_gguf_path
-from engine.safe_file_io import read_text_file
+from engine.safe_file_io import is_file, read_text_file
 
 FOLDER_VARIABLE: Final = "LOOPWRIGHT_MODELS_FOLDER"
 """Environment variable with the path of the folder for downloaded models."""
@@ -158,9 +158,9 @@ def find_gguf(model: str) -> Path:
     name = model.removeprefix(GGUF_PREFIX)
     if is_gguf_path(model):
         path = parts_of(_expanded(name))[0]
-        if path.is_file():
+        if is_file(path):
             return path
-        reason = "is a folder" if path.is_dir() else "does not exist"
+        reason = "is a folder" if os.path.isdir(path) else "does not exist"  # noqa: PTH112 - as in `is_file`
         raise _not_found(f"The file {path} {reason}.", "Choose another file or model.")
     files = {file.model.casefold(): file for file in gguf_files()}
     for wanted in (model.casefold(), f"{model.casefold()}:latest"):
@@ -314,5 +314,5 @@ def _blob(folder: Path, manifest: Path) -> Path | None:
         digest = str(entry.get("digest"))
         if entry.get("mediaType") == _OLLAMA_WEIGHTS and _DIGEST.fullmatch(digest):
             blob = folder / "blobs" / digest.replace(":", "-")
-            return blob if blob.is_file() else None
+            return blob if is_file(blob) else None
     return None

@@ -32,6 +32,7 @@ from engine.models.model_hub import find_gguf_model
 from engine.models.protocol import ModelError, ModelErrorKind, OnText, Reply, Request
 from engine.models.quirks import ADAPTATIONS, Change, Changes, apply_changes, change_warnings
 from engine.models.tool_calls import describe_tools
+from engine.safe_file_io import is_file
 from engine.values import Value
 
 IDLE_S: Final = 300.0
@@ -184,7 +185,7 @@ class GgufModel(EmbeddedModel):
     def _load(self) -> _Loaded:
         """Find the file and read its header, unless it is known."""
         loaded = self._loaded
-        path = loaded.path if loaded is not None and loaded.path.is_file() else find_gguf_model(self._name)
+        path = loaded.path if loaded is not None and is_file(loaded.path) else find_gguf_model(self._name)
         try:
             modified_ns = path.stat().st_mtime_ns
             if loaded is not None and (loaded.path, loaded.modified_ns) == (path, modified_ns):

@@ -264,8 +264,8 @@ def test_unparsable_command_is_reported_at_its_field(dialog: SettingsDialog) -> 
 @pytest.mark.parametrize(
     ("text", "on_windows", "words"),
     [
-        (r'"C:\Program Files\server.exe" --root D:\data', True, [r"C:\Program Files\server.exe", "--root", r"D:\data"]),
-        (r"/opt/my\ server '--name=a b' #1", False, ["/opt/my server", "--name=a b", "#1"]),
+        (r'"D:\My tools\server.exe" --root D:\data', True, [r"D:\My tools\server.exe", "--root", r"D:\data"]),
+        (r"tools/my\ server '--name=a b' #1", False, ["tools/my server", "--name=a b", "#1"]),
         ("", False, []),
     ],
 )

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import codecs
 import csv
+import errno
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -314,6 +316,17 @@ def test_full_disk_is_reported_and_earlier_results_stay(tmp_path: Path, name: st
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert set(done(path)) == {"key1"}
+
+
+@pytest.mark.parametrize(("number", "remedy"), [(errno.ENOSPC, "Free some space"), (errno.EACCES, "Close the file")])
+def test_remedy_fits_the_reason(tmp_path: Path, number: int, remedy: str, monkeypatch: pytest.MonkeyPatch):
+    def fail(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("engine.batch.results_file.replace_file", fail)
+    with pytest.raises(TableError) as caught:
+        results(tmp_path / "out.csv").open()
+    assert caught.value.remedy.startswith(remedy)
 
 
 @pytest.mark.parametrize("name", ["out.xls", "out.xlsm", "out.ods", "out.XLS"])

@@ -46,6 +46,10 @@ def test_version_is_that_of_the_package(program: Program):
     [
         (["rum"], "No such command 'rum'. Did you mean 'run'? See 'loopwright --help'."),
         (["run"], "Missing argument 'FILE'. See 'loopwright run --help'."),
+        (
+            ["export", "self-refine"],
+            "Missing option '--to'. Choose from: python, langgraph. See 'loopwright export --help'.",
+        ),
         (["nodes", "--bad"], "No such option: --bad. See 'loopwright nodes --help'."),
         (
             ["run", "x", "--budget-usd", "inf"],

@@ -347,6 +347,11 @@ def test_validate_reports_a_missing_file(program: Program):
     assert "there is no such file" in problem["message"]
 
 
+def test_validate_names_a_file_that_cannot_be_opened_once(program: Program):
+    first, last = program("validate", "such.loop.json").out.splitlines()
+    assert first.count("such.loop.json") == last.count("such.loop.json") == 1
+
+
 def test_model_text_is_never_markup(program: Program, tmp_path: Path):
     model = scripted(tmp_path, "[red]x[/red] [/] \x1b]0;title\x07 :smile:")
     ended = program("run", write(tmp_path, refine(1)), "-m", model)
