@@ -65,7 +65,8 @@ def test_typing_filters_the_palette_and_escape_clears_it(palette: Palette) -> No
 def test_palette_without_matches_says_so(palette: Palette) -> None:
     QTest.keyClicks(palette.filter, "qqqq")
     visible = [label.text() for label in palette.findChildren(type(palette._nothing)) if label.isVisible()]
-    assert visible == ["No matches. Try a different filter."]
+    assert len(visible) == 1
+    assert visible[0].startswith("No matches")
     assert not palette.list.isVisible()
 
 

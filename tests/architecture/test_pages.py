@@ -15,6 +15,7 @@ import typer
 import engine
 from app.entry import window_arguments
 from engine.cli.main import app
+from engine.models.embedded import EMBEDDED_NOTE
 from tests.architecture.markdown import anchors, blocks, links, read
 from tests.architecture.project import ROOT, in_a_new_process, pages
 
@@ -132,7 +133,7 @@ def test_the_python_of_the_readme_runs(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 @pytest.mark.parametrize("page", ["README.md", "docs/library.md"])
 def test_the_built_in_model_is_described_honestly(page: str):
-    assert "tiny: good for trying the program, not for good answers" in " ".join(read(page).split())
+    assert EMBEDDED_NOTE in " ".join(read(page).split())
 
 
 def test_the_changelog_has_the_version():

@@ -121,7 +121,7 @@ def rejection_reason(document: Workflow, source: str, target: str, port: PortVie
 def test_rejected_connection_has_a_reason() -> None:
     document = refine()
     assert rejection_reason(document, "task.value", "draft.input") is None
-    assert rejection_reason(document, "draft.output", "draft.input") == "A node cannot be connected to itself."
+    assert "itself" in str(rejection_reason(document, "draft.output", "draft.input"))
     assert rejection_reason(document, "draft.output", "exit.input") == "These ports are already connected."
     assert "cycle" in str(rejection_reason(document, "exit.output", "task.x"))
     assert "leave the loop “Refine”" in str(rejection_reason(document, "draft.output", "text.value"))

@@ -10,6 +10,7 @@ from engine.document.files import load
 from engine.document.model import Edge, Node, Workflow
 from engine.nodes.node_registry import builtin_registry
 from engine.nodes.spec import Category
+from tests.wording import mentions
 
 
 def diagram_of(workflow: Workflow) -> Diagram:
@@ -119,5 +120,6 @@ def test_invalid_template_is_reported_and_the_others_are_loaded(tmp_path: Path) 
 
 
 def test_missing_folder_has_no_templates(tmp_path: Path) -> None:
-    sentence = "The templates folder is missing. Reinstall Loopwright to restore it; everything else works without it."
-    assert bundled_templates(tmp_path / "gone") == ([], [f"{tmp_path / 'gone'}: {sentence}"])
+    templates, (problem,) = bundled_templates(tmp_path / "gone")
+    assert templates == []
+    assert mentions(problem, f"{tmp_path / 'gone'}: … missing … Reinstall")

@@ -52,7 +52,7 @@ def files(gallery: Gallery) -> list[RecentFile]:
 def test_start_page_describes_the_program_and_its_model(gallery: Gallery) -> None:
     visible = texts(gallery)
     assert "Loopwright" in visible
-    assert any(text.startswith("Build workflows in which a language model") for text in visible)
+    assert any(text.startswith("Build workflows") for text in visible)
     assert MODEL_LINE in visible
 
 

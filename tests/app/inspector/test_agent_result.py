@@ -134,7 +134,7 @@ def test_judge_verdict_shows_scores_reason_and_best_iteration(open_inspector: Op
         "",
         "Worse.",
     ]
-    assert "It returned the result of iteration 1." in result.exit_reason.text()
+    assert "the result of iteration 1." in result.exit_reason.text()
     assert shown(bench)["out:exit_reason"] == "max_iterations"
     bench.session.shown.look_at("loop", 0)
     assert shown(bench)["judge:0"].startswith("Not done, score 8 of 10\nclarity: 9 (weight 2)")

@@ -17,6 +17,7 @@ from engine.document.model import Node, Workflow
 from engine.document.operations import UNSET, Connect, SetConfig
 from engine.document.problems import Problem
 from tests.app.inspector.conftest import Bench, OpenInspector, refine
+from tests.wording import mentions
 
 OneNode = Callable[..., Bench]
 Key = Qt.Key
@@ -197,7 +198,7 @@ def test_choice_by_keyboard_shows_its_help(one_node: OneNode) -> None:
     assert bench.config("it") == {"feedback_mode": "append_window"}
     assert editor.combo.currentText() == "Append: the latest few"
     row = bench.page.form.row("feedback_mode")
-    assert row._help.text() == "The next iteration gets the loop's original input, followed by the latest feedback."
+    assert mentions(row._help.text(), "original input … latest feedback")
     choose(editor.combo, -2)
     assert bench.config("it") == {}
 

@@ -189,9 +189,8 @@ def test_id_is_validated_while_typing_and_renamed_on_enter(open_inspector: OpenI
     line.setFocus()
     line.selectAll()
     QTest.keyClicks(line, "Plan")
-    assert bench.page.id_field.problems.texts == [
-        "Invalid ID. Use lowercase letters, digits and underscores, starting with a letter."
-    ]
+    (problem,) = bench.page.id_field.problems.texts
+    assert mentions(problem, "Invalid ID"), problem
     QTest.keyClick(line, Key.Key_Return)
     assert bench.session.node("draft") is not None
     line.selectAll()

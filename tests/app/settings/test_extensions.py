@@ -29,6 +29,7 @@ from tests.app.settings.conftest import CANARY
 from tests.engine.extensions.installed import write_plugin
 from tests.engine.models.test_keys import MemoryKeyring
 from tests.engine.wheels import use_stub_client
+from tests.wording import mentions
 
 LEFT = Qt.MouseButton.LeftButton
 RAW = Path(__file__).parents[2] / "engine" / "tools" / "mcp_raw_server.py"
@@ -85,7 +86,7 @@ def test_mcp_server_can_be_added_checked_and_removed(dialog: SettingsDialog, fil
     qtbot.waitUntil(section.list.isVisible, timeout=20_000)
 
     assert texts(section) == [f"sample   ·   1 tool   ·   {sys.executable} {RAW} chatty"]
-    assert section.form.note.text() == "Added. Its tools are in the palette as sample/…."
+    assert mentions(section.form.note.text(), "Added. … sample/…")
     assert section.form.name.text() == ""
     assert read_extensions(file).servers["sample"].env == {"MODE": "two words"}
     assert "sample/work" in all_tools()

@@ -139,7 +139,7 @@ def test_without_a_keyring_a_server_key_is_stored_for_the_session(
 @pytest.mark.parametrize(
     ("address", "model", "key", "wrong", "sentence"),
     [
-        ("http://localhost:8080/v1", "", "", "model", "Enter the name of the model"),
+        ("http://localhost:8080/v1", "", "", "model", "the name of the model"),
         ("localhost", "mine", "", "address", "is not the address"),
         (f"http://me:{CANARY}@host", "mine", "", "address", "is not the address"),
         ("http://localhost:8080/v1", "mine", "two words", "key", "characters that no key has"),

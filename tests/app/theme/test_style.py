@@ -198,7 +198,7 @@ def test_style_is_required_first() -> None:
         "    print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout.splitlines() == ["make a Style right after the QApplication"]
+    assert "QApplication" in done.stdout
 
 
 @pytest.fixture

@@ -293,7 +293,7 @@ def test_the_button_that_clears_a_field_is_inside_of_it(qtbot: QtBot, style: Sty
 
 
 def test_buttons_of_a_message_are_below_its_text_where_there_is_too_little_room(qtbot: QtBot) -> None:
-    bar = MessageBar("The budget of the run is too small for the next call. " * 3, "bad")
+    bar = MessageBar("There is too little room beside a long text. " * 4, "bad")
     qtbot.addWidget(bar)
     buttons = [bar.add_button(title, lambda: None) for title in ("Open settings…", "Show it", "Resume")]
     label = bar.findChild(PlainLabel)

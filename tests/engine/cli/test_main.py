@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,9 +9,9 @@ import pytest
 from engine.cli import main as main_module
 from engine.errors import EngineError
 from tests.engine.cli.kit import PROGRAM, Program, environment, process, refine, write
+from tests.wording import mentions
 
 COMMANDS = ["run", "validate", "graph", "nodes", "templates", "models"]
-SLOW = ("litellm", "networkx", "numpy", "lark", "httpx", "keyring", "jsonschema_rs", "Levenshtein", "pydantic")
 
 
 def test_without_arguments_shows_help(program: Program):
@@ -42,39 +41,21 @@ def test_version_is_that_of_the_package(program: Program):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("arguments", "parts"),
     [
-        (["rum"], "No such command 'rum'. Did you mean 'run'? See 'loopwright --help'."),
-        (["run"], "Missing argument 'FILE'. See 'loopwright run --help'."),
-        (
-            ["export", "self-refine"],
-            "Missing option '--to'. Choose from: python, langgraph. See 'loopwright export --help'.",
-        ),
-        (["nodes", "--bad"], "No such option: --bad. See 'loopwright nodes --help'."),
-        (
-            ["run", "x", "--budget-usd", "inf"],
-            "Invalid value for '--budget-usd': The amount must be a finite number. See 'loopwright run --help'.",
-        ),
-        (
-            ["run", "x", "--folder", "/no/such/folder"],
-            "Invalid value for '--folder': dir '/no/such/folder' does not exist. See 'loopwright run --help'.",
-        ),
+        (["rum"], "'rum' … 'run'? … 'loopwright --help'."),
+        (["run"], "'FILE' … 'loopwright run --help'."),
+        (["export", "self-refine"], "'--to' … python, langgraph … 'loopwright export --help'."),
+        (["nodes", "--bad"], "--bad … 'loopwright nodes --help'."),
+        (["run", "x", "--budget-usd", "inf"], "'--budget-usd': … finite … 'loopwright run --help'."),
+        (["run", "x", "--folder", "/no/such/folder"], "'--folder': … '/no/such/folder' … 'loopwright run --help'."),
     ],
 )
-def test_wrong_usage_is_one_sentence_and_exit_code_2(program: Program, arguments: list[str], sentence: str):
+def test_wrong_usage_is_one_line_and_exit_code_2(program: Program, arguments: list[str], parts: str):
     ended = program(*arguments)
-    assert (ended.code, ended.out, ended.err) == (2, "", sentence + "\n")
-
-
-def test_help_loads_nothing_slow():
-    code = f"""
-import sys
-from engine.cli.main import main
-assert main(["--help"]) == 0
-sys.exit(str([name for name in {SLOW!r} if name in sys.modules]))
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stderr.strip() == "[]"
+    assert (ended.code, ended.out) == (2, "")
+    (line,) = ended.err.splitlines()
+    assert mentions(line, parts), line
 
 
 def test_control_characters_in_errors_are_escaped(program: Program):

@@ -47,7 +47,7 @@ def test_page_has_ports_limits_defaults_and_help():
 def test_command_page_has_example_and_options():
     run = pages()["commands/run.md"]
     assert "```sh\nloopwright run self-refine" in run
-    assert "| `--max-iterations-cap` `N` |  | Upper limit for the max iterations of loops. " in run
+    assert "| `--max-iterations-cap` `N` |  | Upper limit" in run
 
 
 def test_only_obsolete_generated_pages_are_removed(tmp_path: Path):

@@ -34,7 +34,7 @@ def test_run_shows_iterations_exit_reason_and_result(program: Program, tmp_path:
     ended = program("run", write(tmp_path, refine()), "--model", model)
     assert (ended.code, ended.err) == (0, "")
     lines = ended.out.splitlines()
-    assert lines[0] == f"Running Sample with {model} (scripted: its replies come from a file)."
+    assert lines[0].startswith(f"Running Sample with {model} (scripted: ")
     assert [line.partition("): ")[2] for line in lines if line.startswith("loop ")] == ["One.", "Two.", "Three."]
     assert [line[:9] for line in lines if line.startswith("loop ")] == ["loop 1/3 ", "loop 2/3 ", "loop 3/3 "]
     assert "loop: Stopped after 3 of 3: max iterations reached." in lines
@@ -286,7 +286,7 @@ def test_file_takes_precedence_over_a_template(program: Program, tmp_path: Path,
 def test_a_name_that_is_neither_file_nor_template_is_exit_code_2(program: Program):
     ended = program("run", "self-refin")
     assert (ended.code, ended.out) == (2, "")
-    assert mentions(ended.err, 'no file and no bundled template "self-refin"'), ended.err
+    assert mentions(ended.err, 'no file … template "self-refin"'), ended.err
 
 
 def test_missing_path_is_reported_as_a_file(program: Program):

@@ -68,8 +68,8 @@ def test_invalid_builder_calls_are_refused_at_once() -> None:
     endless.append(endless)
     for arguments, message in (
         ({"id": "a"}, 'already a node "a"'),
-        ({"id": "A"}, '"A" is not a valid node id'),
-        ({"id": ""}, "is not a valid node id"),
+        ({"id": "A"}, '"A" is not a valid'),
+        ({"id": ""}, "not a valid node id"),
         ({"config": {"p": 1}, "p": 2}, '"p" is given twice'),
         ({"from_": 1, "config": {"from": 2}}, '"from" is given twice'),
         ({"p": (1, 2)}, "Python type tuple"),

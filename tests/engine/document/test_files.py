@@ -233,11 +233,3 @@ def test_invalid_document_is_not_written_to_the_file(tmp_path: Path) -> None:
     with pytest.raises(DocumentError, match="infinite"):
         save(Workflow(settings={"x": float("nan")}), path)
     assert load(path) == OLD
-
-
-def test_importing_the_document_imports_nothing_slow() -> None:
-    modules = "engine.document.files, engine.document.undo_stack"
-    script = f"import sys, {modules}; print(sorted({{name.partition('.')[0] for name in sys.modules}}))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    for slow in ("litellm", "networkx", "numpy", "lark", "httpx", "keyring", "jsonschema_rs", "Levenshtein"):
-        assert f"'{slow}'" not in done.stdout

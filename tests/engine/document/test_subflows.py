@@ -72,7 +72,7 @@ def test_missing_file_is_an_error_without_a_copy_and_a_warning_with_one(tmp_path
     same, (problem,) = refresh_subflows(kept, path)
     assert same is kept
     assert problem.severity == "warning"
-    assert problem.message.endswith("The copy in this document is used.")
+    assert problem.message.endswith("this document is used.")
 
 
 def test_missing_file_of_a_disabled_subflow_is_a_warning(tmp_path: Path) -> None:

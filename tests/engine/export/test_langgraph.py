@@ -407,10 +407,10 @@ def test_left_out_settings_are_listed():
     workflow = critic(budget_usd=1.0, timeout_s=5.0, retries=1, on_error="continue")
     text = " ".join(export_langgraph(workflow).left_out)
     for words in (
-        "its budget only after an iteration",
-        "its time limit only after an iteration",
+        "its budget only",
+        "its time limit only",
         "not restarted",
-        "fails the run after an error",
+        "fails the run",
     ):
         assert words in text
 

@@ -353,16 +353,14 @@ def test_threads_can_compile_and_evaluate_concurrently() -> None:
     assert sorted(map(str, outcomes)) == sorted(str(number + step) for number in range(8) for step in range(20))
 
 
-def test_plain_paths_need_no_parser_and_nothing_changes_the_recursion_limit() -> None:
+def test_nothing_changes_the_recursion_limit() -> None:
     script = """
 import sys
 limit = sys.getrecursionlimit()
 from engine.expr import compile_expression, compile_template
 assert compile_expression("score").evaluate({"score": 1}) == 1
 assert compile_template("{{ a.b }}").render({"a": {"b": 2}}) == "2"
-assert not {"lark", "re2"} & sys.modules.keys()
 assert compile_expression("'a'.matches('a') && score > 0").evaluate({"score": 1}) is True
-assert "lark" in sys.modules
 assert sys.getrecursionlimit() == limit
 """
     subprocess.run([sys.executable, "-W", "error", "-c", script], check=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.engine.extensions.installed import EXAMPLE, install_example, loopwright, program, write_plugin
+from tests.wording import mentions
 
 OPENED = """
 import sys
@@ -92,18 +93,18 @@ BROKEN = {
     "exits": ("import sys; sys.exit(0)", 'The plugin "exits" cannot be loaded (SystemExit: 0).'),
     "imports": ("import no_such_module", "No module named 'no_such_module'"),
     "empty": ("x = 1", 'The plugin "empty" cannot be loaded (AttributeError'),
-    "number": ("PLUGIN = 3", '"number_module:PLUGIN" is not a plugin but a int.'),
-    "comma": (FORGETS_THE_COMMA, 'The plugin "comma" cannot be enabled: its "tools" is not a tuple but a Tool.'),
+    "number": ("PLUGIN = 3", '"number_module:PLUGIN" is not a plugin'),
+    "comma": (FORGETS_THE_COMMA, '"comma" cannot be enabled: … "tools" is not a tuple … Tool'),
     "string": (
         GIVES_NO_PORT_TYPE,
-        'cannot be enabled: its tool "fine" returns "string", not a port type.',
+        '"string" cannot be enabled: … "fine" returns "string"',
     ),
-    "prefix": (HAS_NO_PREFIX, 'cannot be enabled: no plugin can have models with the prefix "Mine!".'),
-    "listed": (LISTS_SOMETHING_ELSE, 'cannot be enabled: its "node_types" contains a Tool that is not a NodeSpec.'),
-    "format": (TAKES_A_FORMAT, 'cannot be enabled: there is "react-flow" already among importers.'),
-    "taker": (TAKES_A_NAME, 'The plugin "taker" cannot be enabled: there is "llm" already among node types.'),
+    "prefix": (HAS_NO_PREFIX, '"prefix" cannot be enabled: … "Mine!"'),
+    "listed": (LISTS_SOMETHING_ELSE, '"listed" cannot be enabled: … "node_types" … a Tool … NodeSpec'),
+    "format": (TAKES_A_FORMAT, '"format" cannot be enabled: … "react-flow" already among importers'),
+    "taker": (TAKES_A_NAME, '"taker" cannot be enabled: … "llm" already among node types'),
 }
-"""Faulty plugins by name: code and message."""
+"""Faulty plugins by name: code and what the message mentions."""
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +121,9 @@ def test_failing_plugins_are_reported_and_the_rest_is_activated(broken: Path, tm
     extensions.write_text(json.dumps({"plugins": [*BROKEN, "good"]}))
     tools = loopwright("tools", "--json", sites=(broken,), LOOPWRIGHT_EXTENSIONS=str(extensions))
     assert tools.returncode == 0
-    assert [sentence for _, sentence in BROKEN.values() if sentence not in tools.stderr] == []
+    assert [
+        parts for _, parts in BROKEN.values() if not any(mentions(line, parts) for line in tools.stderr.splitlines())
+    ] == []
     assert "Traceback" not in tools.stderr
     assert "fine" not in [tool["name"] for tool in json.loads(tools.stdout)["tools"]]
     listed = loopwright("plugins", sites=(broken,), LOOPWRIGHT_EXTENSIONS=str(extensions)).stdout
@@ -132,7 +135,7 @@ def test_failing_plugins_are_reported_and_the_rest_is_activated(broken: Path, tm
 def test_a_failing_plugin_named_for_the_call_is_an_error(broken: Path, name: str) -> None:
     named = loopwright("--plugin", name, "nodes", sites=(broken,))
     assert (named.returncode, named.stdout) == (2, "")
-    assert BROKEN[name][1] in named.stderr
+    assert mentions(named.stderr, BROKEN[name][1])
     assert "Traceback" not in named.stderr
 
 

@@ -299,7 +299,7 @@ def test_items_without_counterpart_are_a_problem() -> None:
 def test_steps_that_wait_for_each_other_are_reported_and_imported() -> None:
     text = "steps:\n  - {id: a, instructions: A., dependsOn: [b]}\n  - {id: b, instructions: B., dependsOn: [a]}"
     imported = read(text)
-    assert messages(imported, Outcome.LEFT_OUT) == {"step a, dependsOn b": "The two steps wait for each other."}
+    assert list(messages(imported, Outcome.LEFT_OUT)) == ["step a, dependsOn b"]
     assert validate(imported.workflow) == []
 
 

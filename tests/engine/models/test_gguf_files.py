@@ -11,6 +11,7 @@ from engine.models.catalog import check_model_name
 from engine.models.gguf_files import find_gguf, gguf_files, list_gguf_models, models_folder
 from engine.models.protocol import ModelError, ModelErrorKind, is_gguf_path, reads_this_machine
 from tests.engine.models.gguf_writer import language_model, write_header, write_ollama_model
+from tests.wording import mentions
 
 DIGEST = "0123456789abcdef" * 4
 
@@ -117,7 +118,7 @@ def test_list_has_headers_and_leaves_out_what_writes_no_text() -> None:
     assert a.header is not None
     assert (a.file.model, a.header.name, a.problem) == ("gguf:a", "A", "")
     assert (broken.file.model, broken.header) == ("gguf:broken", None)
-    assert "broken.gguf cannot be used: it is not a GGUF file" in broken.problem
+    assert mentions(broken.problem, "broken.gguf cannot be used: … not a GGUF file")
 
 
 def test_beginning_of_a_file_is_not_ready(home: Path) -> None:

@@ -16,6 +16,7 @@ from keyring.errors import PasswordDeleteError
 
 from engine.errors import EngineError
 from engine.models.keys import Keys, KeySource, KeyStoreError, host_variable
+from tests.wording import mentions
 
 
 class MemoryKeyring(KeyringBackend):
@@ -189,7 +190,7 @@ def test_storing_without_a_keyring_is_refused_with_a_remedy(no_ring: KeyringBack
         Keys({}).set(provider, "sk-secret")
 
     assert isinstance(caught.value, EngineError)
-    assert caught.value.message == f"This machine has no keyring that can store the key for {provider}."
+    assert mentions(caught.value.message, f"no keyring … {provider}")
     assert caught.value.fix == f"use_session_key:{provider}"
     assert "sk-secret" not in str(caught.value)
     assert caught.value.__suppress_context__

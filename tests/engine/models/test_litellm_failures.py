@@ -85,8 +85,7 @@ async def test_interrupted_stream_keeps_the_partial_text(make_model: MakeModel, 
 
     assert (error.kind, error.partial) == (Kind.INTERRUPTED, PARTIAL_REPLY)
     ending = ": The worker died." if behavior == "error-in-stream" else "."
-    assert mentions(error.message, "in the middle of its reply")
-    assert error.message.endswith(f"reply{ending}")
+    assert error.message.endswith(f" its reply{ending}")
 
 
 async def test_interrupted_whole_reply_is_a_connection_error(make_model: MakeModel) -> None:

@@ -50,7 +50,7 @@ def test_members_of_loop_are_valid_in_its_body(text: str) -> None:
         ("{{loop.parent.index}}", '"Loop"'),
         ("{{state.seen}}", "'output_key'"),
         ("{{item}}", "`item`"),
-        ("{{index}}", "in a loop it is `loop.index`."),
+        ("{{index}}", "`loop.index`"),
     ],
 )
 def test_unknown_members_of_loop_are_problems(text: str, says: str) -> None:
@@ -157,7 +157,7 @@ def test_members_of_a_record_are_valid(text: str) -> None:
         ("{{has(loop.history[0].foo)}}", "`loop.history[…].foo`"),
         ("{{loop.history[0].score.more}}", "`score` … a number"),
         ("{{loop.history[0].reason.more}}", "`reason` … a text"),
-        ("{{loop.history.result}}", "take a record from it, as in `loop.history[0].result`."),
+        ("{{loop.history.result}}", "`loop.history[0].result`"),
         ("{{loop.history[0].nodes.a.title}}", "`a` … a text"),
         ("{{loop.last.a.title}}", "`a` … a text"),
     ],

@@ -159,24 +159,6 @@ def test_a_script_runs_a_workflow_and_ends() -> None:
     assert (ended.stdout, ended.stderr, ended.returncode) == ("Hello, world! completed run.completed\n", "", 0)
 
 
-def test_importing_the_engine_loads_nothing_slow() -> None:
-    ended = _script(
-        """
-        import sys
-        import engine
-        print(sorted({"litellm", "networkx", "numpy", "lark", "httpx", "keyring", "pydantic"} & set(sys.modules)))
-        """
-    )
-
-    assert (ended.stdout, ended.stderr) == ("[]\n", "")
-
-
-def test_a_run_without_expressions_does_not_load_cel() -> None:
-    ended = _script(_SCRIPT + "\n    import sys\n    print(sorted({'litellm', 'numpy', 'lark'} & set(sys.modules)))\n")
-
-    assert ended.stdout.splitlines()[-1] == "[]"
-
-
 def test_all_public_names_exist() -> None:
     import engine
 

@@ -151,7 +151,7 @@ async def test_a_note_that_cannot_be_sent_is_reported_to_the_agent(arguments: An
         ("loop[0].nobody", "x", "There is no node"),
         ("loop[0]", "x", "There is no node"),
         ("worker[1]", "x", "There is no node"),
-        ("not a place", "x", "not the path of a node"),
+        ("not a place", "x", "not the path of"),
         ("exit", "x", "calls no model"),
         ("worker", " ", "The note is empty"),
         ("worker", "x" * 100_001, "has 100,001 characters"),

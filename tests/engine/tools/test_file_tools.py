@@ -149,7 +149,7 @@ async def test_no_path_and_no_link_leads_outside(folder: Path, path: str) -> Non
 async def test_link_is_reported_as_a_link(folder: Path) -> None:
     (folder / "a.txt").symlink_to("b.txt")
     (folder / "b.txt").write_text("b")
-    await refused(read(folder, "a.txt"), "a part of the path is a link", "name the file itself")
+    await refused(read(folder, "a.txt"), "path is a link", "name the file itself")
 
 
 async def test_new_file_does_not_follow_a_dangling_link(folder: Path) -> None:
@@ -377,7 +377,8 @@ async def test_failed_write_keeps_the_old_file(folder: Path, mode: str) -> None:
     (folder / "a.txt").write_text("old")
     await refused(
         write(folder, "a.txt", "x" * 100_000, mode),
-        "The file 'a.txt' cannot be written: the system allows no file of that size.",
+        "The file 'a.txt' cannot be written: ",
+        "no file of that size",
     )
     assert names_in(folder) == ["a.txt"]
     assert (folder / "a.txt").read_text() == "old"

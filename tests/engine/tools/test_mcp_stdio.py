@@ -117,20 +117,17 @@ async def test_server_that_dies_during_a_call_is_restarted(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    ("behavior", "message"),
+    ("behavior", "parts"),
     [
-        (
-            "flood",
-            'The MCP server "sample" disconnected during the call of "work": it sent a message of more than 8,000,000',
-        ),
-        ("huge", 'The tool "sample/work" returned more than 1,000,000 bytes'),
-        ("rubbish", 'The MCP server "sample" refused the call of "work"'),
-        ("infinite", 'The tool "sample/work" returned a number that is not finite, which JSON cannot represent.'),
-        ("hang", 'The MCP server "sample" did not answer "work" within 0.5 s'),
+        ("flood", '"sample" disconnected … "work": … more than 8,000,000'),
+        ("huge", '"sample/work" … more than 1,000,000 bytes'),
+        ("rubbish", '"sample" refused … "work"'),
+        ("infinite", '"sample/work" … not finite'),
+        ("hang", '"sample" did not answer "work" within 0.5 s'),
     ],
 )
 async def test_misbehaving_server_is_a_specific_error(
-    behavior: str, message: str, monkeypatch: pytest.MonkeyPatch
+    behavior: str, parts: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mcp_connection, "_EXIT_TIMEOUT_S", 0.1)
     await tools_of(raw(behavior))
@@ -138,7 +135,7 @@ async def test_misbehaving_server_is_a_specific_error(
     async with context() as given:
         with pytest.raises(ToolError) as caught:
             await call(tool, given)
-        assert str(caught.value).startswith(message)
+        assert mentions(str(caught.value), parts), caught.value
 
 
 async def test_tool_with_an_invalid_schema_is_left_out() -> None:

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
@@ -99,13 +97,3 @@ def test_duplicate_tool_name_is_refused_without_changes(taken: str) -> None:
     with pytest.raises(ToolError, match=f'A tool "{taken}" already exists, and theirs has another'):
         set_tools("theirs", [tool("theirs/one"), tool(taken)])
     assert list(all_tools()) == [*NAMES, "ours/one"]
-
-
-def test_importing_the_tools_loads_nothing_slow() -> None:
-    # Before, because measuring coverage loads sqlite3 itself.
-    program = (
-        "import sys; before = set(sys.modules); import engine.tools.registry; "
-        "print(sorted({'httpx', 'httpcore', 'sqlite3', 'ddgs', 'mcp'} & (set(sys.modules) - before)))"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
