@@ -257,6 +257,8 @@ class Style(QObject):
         finally:
             for window in filter(isValid, windows):
                 window.setUpdatesEnabled(True)
+                # Qt thinks that an earlier request is pending, although it arrived meanwhile and nothing was painted.
+                QCoreApplication.postEvent(window, QEvent(QEvent.Type.UpdateRequest))
         yield
         yield from _polish(hidden)
 

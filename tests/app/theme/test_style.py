@@ -296,13 +296,28 @@ def test_dialog_may_be_deleted_during_a_gradual_change(window: QMainWindow, styl
     qtbot.waitUntil(lambda: fields_of(window) == {LIGHT.field})
 
 
+@pytest.mark.parametrize("is_painted", [False, True], ids=["before its first frame", "with a field to be painted"])
+def test_window_is_painted_after_a_gradual_change(qtbot: QtBot, style: Style, is_painted: bool) -> None:
+    window, page = QMainWindow(), page_of_fields()
+    qtbot.addWidget(window)
+    window.setCentralWidget(page)
+    frames = Frames(window)
+    window.show()
+    if is_painted:
+        qtbot.waitUntil(lambda: bool(frames.seen))
+        page.findChildren(QLineEdit)[0].update()
+    style.choose("light", gradually=True)
+    qtbot.waitUntil(lambda: frames.seen[-1:] == [{LIGHT.field}])
+
+
 @pytest.mark.parametrize("gradually", [True, False])
 def test_theme_may_change_again_during_a_gradual_change(
     window: QMainWindow, style: Style, qtbot: QtBot, gradually: bool
 ) -> None:
+    frames = Frames(window)
     style.choose("light", gradually=True)
     style.choose("dark", gradually=gradually)
-    qtbot.waitUntil(lambda: fields_of(window) == {DARK.field} and window.updatesEnabled())
+    qtbot.waitUntil(lambda: fields_of(window) == {DARK.field} and frames.seen[-1:] == [{DARK.field}])
 
 
 def test_gradual_change_can_be_finished_at_once(window: QMainWindow, style: Style) -> None:
