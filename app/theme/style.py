@@ -276,12 +276,23 @@ class Style(QObject):
         yield
 
 
+def clear_rule_cache() -> None:
+    """Clear the cache in which Qt keeps the rules of the style sheet for each widget; painting fills it again.
+
+    Qt removes the entries of deleted widgets, but not those of the widgets inside of fields, such as the text field of
+    a spin box: about 1 kB each.
+    """
+    application = QApplication.instance()
+    assert isinstance(application, QApplication)
+    application.style().unpolish(application)
+
+
 def _replace_style_sheet(application: QApplication, sheet: str) -> None:
     """Set the application's style sheet without restyling the widgets, which Qt would do twice and without a pause.
 
-    Qt restyles the widgets whose rules it has cached; `unpolish` clears the cache.
+    Qt restyles the widgets whose rules it has cached.
     """
-    application.style().unpolish(application)
+    clear_rule_cache()
     application.setStyleSheet(sheet)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import sys
 import weakref
 from collections import Counter
 from collections.abc import Iterator
@@ -11,7 +13,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent, QMargins, QObject, QPoint, QPointF, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QGraphicsItem, QWidget
+from PySide6.QtWidgets import QApplication, QGraphicsItem, QSpinBox, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.canvas.popups import PickList
@@ -88,6 +90,38 @@ def test_fields_that_were_visible_when_their_document_was_closed_are_freed(workb
 
     freed = close_document()
     qtbot.waitUntil(lambda: collect() or all(box() is None for box in freed))
+
+
+class _HeapStatistics(ctypes.Structure):
+    """`struct mallinfo2` of the GNU C library: ten numbers."""
+
+    _fields_ = [("first", ctypes.c_size_t * 7), ("allocated", ctypes.c_size_t), ("last", ctypes.c_size_t * 2)]
+
+
+def heap_bytes() -> int:
+    """The allocated bytes of the heap, without the free ones that the process keeps."""
+    read = getattr(ctypes.CDLL(None), "mallinfo2", None) if sys.platform == "linux" else None
+    if read is None:
+        pytest.skip("needs the heap statistics of the GNU C library")
+    read.restype = _HeapStatistics
+    return read().allocated
+
+
+def test_closing_a_document_frees_the_style_of_the_fields_that_it_had(workbench: Workbench, qtbot: QtBot) -> None:
+    def open_and_close(fields: int) -> None:
+        document = opened(workbench)
+        for _ in range(fields):
+            QSpinBox(document)
+        freed = weakref.ref(document)
+        workbench.documents.drop(document)
+        del document
+        qtbot.waitUntil(lambda: collect() or freed() is None)
+
+    for _ in range(2):  # the first ones create what stays
+        open_and_close(0)
+    before = heap_bytes()
+    open_and_close(2_000)
+    assert heap_bytes() - before < 1_000_000  # half of what Qt keeps without help
 
 
 @pytest.mark.slow
