@@ -74,7 +74,7 @@ class KeyController(QObject):
             return
 
         def show(problems: list[Problem]) -> None:
-            if isValid(session):
+            if isValid(session) and self._checked.get(session) == used:  # otherwise other models are shown or asked for
                 session.show_setup_problems(problems)
 
         self._worker.ask(partial(_setup_problems, used, self._engine.models.keys), show)
@@ -117,17 +117,17 @@ class KeyController(QObject):
             start()
             return
         first = missing[0]
-        name = first.fix.removeprefix(Fix.ADD_KEY.of(""))
-        nodes = [node_name(session.workflow, problem.node or "") for problem in missing]
+        key = first.fix.removeprefix(Fix.ADD_KEY.of(""))
+        names = [node_name(session.workflow, problem.node or "") for problem in missing]
         ask_question(
             self._window,
             first.message,
-            f"Needed by: {', '.join(dict.fromkeys(nodes))}.",
+            f"Needed by: {', '.join(dict.fromkeys(names))}.",
             [
                 (
                     "Add key…",
                     _Role.AcceptRole,
-                    lambda: self.ask_for_key(name, lambda: self.before_run(session, start, nodes)),
+                    lambda: self.ask_for_key(key, lambda: self.before_run(session, start, nodes)),
                 ),
                 ("Run anyway", _Role.DestructiveRole, start),
                 ("Cancel", _Role.RejectRole, lambda: None),

@@ -55,6 +55,7 @@ class AvailableModels(ModelSource):
         self._engine = engine
         remembered = preferences.values.providers_with_key
         self._found = _Found({prefix: [example_of(prefix)] for prefix in remembered if prefix in PROVIDERS})
+        self._is_behind = False  # whether to search again after the search in progress
         preferences.changed.connect(self._follow)
 
     @property
@@ -86,8 +87,12 @@ class AvailableModels(ModelSource):
         return [group for group in groups if group.models or group.note]
 
     def refresh(self) -> None:
-        """Look for keys and files and, with the user's consent, for servers on this computer."""
-        if self.is_searching:
+        """Look for keys and files and, with the user's consent, for servers on this computer.
+
+        During a search, look again afterwards: keys, files or the consent may have changed since it began.
+        """
+        self._is_behind = self.is_searching
+        if self._is_behind:
             return
         self.is_searching = True
         self.changed.emit()
@@ -136,7 +141,6 @@ class AvailableModels(ModelSource):
     def _show(self, found: _Found) -> None:
         if not isValid(self):
             return
-        self.is_searching = False
         self._found = found
         changes: dict[str, object] = {
             "providers_with_key": tuple(found.providers),
@@ -145,12 +149,17 @@ class AvailableModels(ModelSource):
         if found.servers is not None and self._preferences.search_local_servers:
             changes["local_models"] = tuple(name for server in found.servers for name in server.models)
         self._preferences.set(**changes)
-        self.changed.emit()
+        self._end_search()
 
     def _fail(self, _error: EngineError) -> None:
         if isValid(self):
-            self.is_searching = False
-            self.changed.emit()
+            self._end_search()
+
+    def _end_search(self) -> None:
+        self.is_searching = False
+        self.changed.emit()
+        if self._is_behind:
+            self.refresh()
 
     def _follow(self, names: frozenset[str]) -> None:
         if "search_local_servers" in names and not self._preferences.search_local_servers:

@@ -184,6 +184,19 @@ def test_consent_withdrawn_during_a_search_discards_what_it_finds(
     assert preferences.local_models == ()
 
 
+def test_search_is_repeated_for_what_changes_while_it_runs(
+    models: AvailableModels, wire: WireServer, ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+) -> None:
+    for variable in LOCAL:
+        monkeypatch.setenv(variable, wire.base_url)
+    models.refresh()
+    ring.kept["loopwright", "openai"] = CANARY
+    models.allow_search()
+    qtbot.waitUntil(lambda: "LM Studio on this computer" in titles(models) and not models.is_searching)
+    assert "OpenAI" in titles(models)
+    assert len(wire.requests) == len(LOCAL)
+
+
 def test_missing_servers_are_reported_in_the_list(
     models: AvailableModels, nowhere: str, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
 ) -> None:

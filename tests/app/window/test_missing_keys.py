@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -157,6 +158,24 @@ def test_problem_follows_the_models_of_the_document_and_of_the_settings(
     qtbot.waitUntil(lambda: missing(document) == [])
 
 
+def test_answer_for_a_model_that_was_replaced_meanwhile_is_ignored(
+    workbench: Workbench, tmp_path: Path, ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+) -> None:
+    is_replaced, answered = threading.Event(), threading.Event()
+
+    def wait(_service: str, _name: str) -> None:
+        is_replaced.wait(60)
+        answered.set()
+
+    monkeypatch.setattr(ring, "get_password", wait)
+    document = open_flow(workbench, tmp_path, model="openai/gpt-4o")
+    document.session.do(SetConfig("draft", ("model",), "embedded:smollm2-135m"))
+    qtbot.waitSignal(document.session.analyzed).wait()
+    is_replaced.set()
+    qtbot.waitUntil(lambda: answered.is_set() and not workbench.keys._worker.is_busy)
+    assert missing(document) == []
+
+
 def test_model_in_a_subflow_needs_a_key_and_one_that_is_replaced_by_a_pin_does_not(
     workbench: Workbench, tmp_path: Path, qtbot: QtBot
 ) -> None:
@@ -233,6 +252,23 @@ def test_run_asks_for_the_missing_key_and_starts_when_it_is_added(
     press(box, "Add key…")
     enter_key(workbench, qtbot)
     qtbot.waitUntil(lambda: starts == [True])
+
+
+def test_run_asks_for_one_missing_key_after_the_other(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+    made = Builder("Greeting")
+    draft = made.add("llm", id="draft", title="Draft", prompt="Say hi.", model="openai/gpt-4o")
+    check = made.add("llm", id="check", title="Check", model="anthropic/claude-haiku-4-5")
+    made.connect(draft["output"], check["input"])
+    document = open_file(workbench, saved(tmp_path, "one.loop.json", made.build()))
+    qtbot.waitUntil(lambda: len(missing(document)) == 2)
+    starts: list[bool] = []
+    workbench.keys.before_run(document.session, lambda: starts.append(True), {"draft", "check"})
+    press(question(workbench), "Add key…")
+    enter_key(workbench, qtbot)
+    qtbot.waitUntil(lambda: bool(starts) or any(box.isVisible() for box in workbench.window.findChildren(QMessageBox)))
+    assert starts == []
+    assert "Check" in question(workbench).informativeText()
+    press(question(workbench), "Cancel")
 
 
 def test_run_can_start_without_the_key_or_not_at_all(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
