@@ -237,7 +237,10 @@ class HistoryController(QObject):
             self.access.ask(lambda store: store.find(run_id).run_id, self.stored.emit)
         page = self.pages.get(run_id)
         if page is not None:
-            self._ask(lambda store: store.find(page.session.shown.run_id), page.show_summary)
+            self._ask(
+                lambda store: store.find(run_id),
+                lambda summary: None if page.document.is_closed else page.show_summary(summary),
+            )
         self.retain()
 
     def retain(self) -> None:

@@ -162,11 +162,25 @@ class HistoryPages(QObject):
 
     def open_run(self, run_id: str) -> None:
         """Show a run, in the tab that shows it already or in a new one."""
-        for document in self._documents.all:
-            if document.session.shown.run_id == run_id and not isinstance(document.session, SubflowSession):
-                self._documents.shown.emit(document)
-                return
-        self.read(run_id, self.show)
+        if not self._show_open(run_id):
+            # It may have been opened meanwhile.
+            self.read(run_id, lambda run: self._show_open(run_id) or self.show(run))
+
+    def _show_open(self, run_id: str) -> bool:
+        """Show the tab of a run that is open already; returns whether it is."""
+        page = self.pages.get(run_id)  # may not be filled yet
+        shown = (
+            [page.document]
+            if page is not None
+            else [
+                document
+                for document in self._documents.all
+                if document.session.shown.run_id == run_id and not isinstance(document.session, SubflowSession)
+            ]
+        )
+        if shown:
+            self._documents.shown.emit(shown[0])
+        return bool(shown)
 
     def read(self, run_id: str, done: Callable[[StoredRun], object]) -> None:
         """Read a run from the history."""

@@ -345,6 +345,7 @@ class CompareWindow(QDialog):
         self._access = access
         self._worker = Worker(self)
         self._round = 0
+        self._wanted: dict[CompareSide, SideContent] = {}
         self._change = -1
         self._unkept: ComparedRun | None = None  # cannot be read from a store again
         self.comparison: Comparison | None = None
@@ -437,14 +438,19 @@ class CompareWindow(QDialog):
         self._access.ask(work, answered, self._fail, worker=self._worker)
 
     def _read(self, side: CompareSide, wanted: SideContent) -> None:
+        self._wanted[side] = wanted
+
         def answered(source: ComparedRun) -> None:
+            if self._wanted[side] is not wanted:  # another run was chosen meanwhile
+                return
             side.show_source(source, wanted.place, wanted.what)
             if self.left.source is not None and self.right.source is not None:
                 self._compare()
 
         def failed(error: EngineError) -> None:
-            side.keep_run()
-            self._fail(error)
+            if self._wanted[side] is wanted:
+                side.keep_run()
+                self._fail(error)
 
         if isinstance(wanted.run, ComparedRun):
             self._unkept = wanted.run

@@ -241,17 +241,18 @@ class StoredRunLoader(QObject):
         for name in levels:
             if name not in run.levels and name not in self._asked:
                 self._asked.add(name)
-                self.ask(lambda store, name=name: read_level(store, run, name), self._add_level)
+                self.ask(lambda store, name=name: read_level(store, run, name), partial(self._add_level, run))
 
     def read_shown(self) -> None:
         """Load what is displayed."""
         if self._run is not None:
             self.read(self._run.view_model.levels(self._run.structure.bodies, self._shown.chosen))
 
-    def _add_level(self, level: Level) -> None:
-        run = self._run
+    def _add_level(self, run: StoredRun, level: Level) -> None:
+        if run is not self._run:  # another run is shown, or a newer outline of the same run, whose levels are read too
+            return
         self._asked.discard(level.name)
-        if run is None or self._shown.view_model is not run.view_model:
+        if self._shown.view_model is not run.view_model:
             return
         run.add_level(level)
         touched = {node_of(path) for path in level.nodes}

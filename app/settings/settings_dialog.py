@@ -315,6 +315,7 @@ class HistoryStorage(QWidget):
         self._access = access
         self._preferences = preferences
         self._worker = Worker(self)
+        self._is_freeing = False
         self.line = PlainLabel("", wrap=True)
         self.free = make_button("Free up space", self._free)
         vbox(self.line, (self.free, Qt.AlignmentFlag.AlignLeft), spacing=2, parent=self)
@@ -328,7 +329,7 @@ class HistoryStorage(QWidget):
 
     def refresh(self) -> None:
         """Update the size, if it is visible."""
-        if not self.isVisible():
+        if not self.isVisible() or self._is_freeing:
             return
         asked = self._access.ask(
             lambda store: (store.size(), store.totals(EVERY_RUN).count),
@@ -343,6 +344,7 @@ class HistoryStorage(QWidget):
     def _free(self) -> None:
         max_runs, megabytes = self._preferences.keep_runs, self._preferences.keep_megabytes
         max_bytes = None if megabytes is None else megabytes * 1_000_000
+        self._is_freeing = True
         self.free.setEnabled(False)
         self.line.setText("Freeing space…")
 
@@ -356,6 +358,7 @@ class HistoryStorage(QWidget):
             deleted, freed = outcome
             if deleted:
                 self._access.changed.emit()
+            self._is_freeing = False
             self.free.setEnabled(True)
             runs = f" {format_count(deleted, 'run')} deleted." if deleted else ""
             self.line.setText(f"{format_bytes(max(freed, 0))} freed.{runs}")
@@ -367,6 +370,7 @@ class HistoryStorage(QWidget):
         self.line.setText(f"{format_count(count, 'run')}, {format_bytes(size)}")
 
     def _show_error(self, error: EngineError) -> None:
+        self._is_freeing = False
         self.free.setEnabled(True)
         self.line.setText(str(error))
 

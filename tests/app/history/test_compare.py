@@ -184,6 +184,19 @@ def test_another_run_keeps_iteration_and_text_kind(
     assert compared.panes[1].toPlainText() == "Something else entirely."
 
 
+def test_run_chosen_last_is_shown_although_another_is_still_being_read(
+    store: Store, compared: CompareWindow, tmp_path: Path, qtbot: QtBot
+) -> None:
+    first = run_and_store(store, refine(name="One"), refine_script(tmp_path / "s.json"))
+    other = run_and_store(store, refine(name="Two"), refine_script(tmp_path / "t.json", count=1))
+    show(compared, qtbot, SideContent(first), SideContent(first))
+    compared.left.run_chosen.emit(other)
+    compared.left.run_chosen.emit(first)
+    qtbot.waitUntil(lambda: not compared._worker.is_busy)
+    assert compared.left.source is not None
+    assert compared.left.source.run_id == first
+
+
 def test_f7_goes_to_the_next_and_shift_f7_to_the_previous_change(compared: CompareWindow, qtbot: QtBot) -> None:
     comparison = compare("one two three four five", "one 2 three 4 five")
     compared.show()

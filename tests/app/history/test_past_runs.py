@@ -11,12 +11,14 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import QCoreApplication, QEvent, Qt, QTimer
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
+from app.engine_thread import EngineThread
 from app.history.past_run_bar import workflow_differences
-from app.history.stored_session import READ_ONLY, read_level, read_outline
+from app.history.store_client import StoreClient
+from app.history.stored_session import READ_ONLY, StoredSession, read_level, read_outline
 from app.settings.install_dialog import InstallDialog
 from app.window.document_page import DocumentPage
 from app.window.log_panel import LogLine, LogWriter
@@ -146,6 +148,43 @@ def test_past_run_opens_once(workbench: Workbench, store: Store, tmp_path: Path,
     workbench.history.open_run(run_id)
     assert workbench.current is document
     assert len(workbench.tabs.documents) == 2
+
+
+def test_past_run_opened_again_while_it_is_read_opens_once(
+    workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot
+) -> None:
+    run_id = run_and_store(store, refine(), refine_script(tmp_path / "s.json"))
+    workbench.history.open_run(run_id)
+    workbench.history.open_run(run_id)
+    qtbot.waitUntil(lambda: not workbench.history.access.is_busy)
+    workbench.history.open_run(run_id)
+    qtbot.waitUntil(lambda: not workbench.history.access.is_busy)
+    assert len(workbench.tabs.documents) == 1
+
+
+def test_past_run_closed_while_its_summary_is_read_is_left_alone(
+    workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot
+) -> None:
+    document = past(workbench, run_and_store(store, refine(), refine_script(tmp_path / "s.json")), qtbot)
+    workbench.history.note_end(document)
+    workbench.documents.drop(document)
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    qtbot.waitUntil(lambda: not workbench.history.access.is_busy)
+
+
+def test_level_read_for_an_older_outline_is_ignored(
+    access: StoreClient, engine_thread: EngineThread, store: Store, tmp_path: Path, qtbot: QtBot
+) -> None:
+    run_id = run_and_store(store, refine(), refine_script(tmp_path / "s.json"))
+    older, newer = read_outline(store, run_id), read_outline(store, run_id)
+    session = StoredSession(engine_thread, access, older.workflow, "Run", access)
+    session.show_run(older)
+    assert session.shown.read_levels is not None
+    session.shown.read_levels(["loop[0]"])
+    session.show_run(newer)
+    qtbot.waitUntil(lambda: not session._loader._worker.is_busy)
+    assert session.is_read
+    assert newer.levels == {"", "loop[2]"}
 
 
 def test_past_run_is_read_only(workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot) -> None:
