@@ -6,10 +6,11 @@ Slow work (reading the file, loading a plugin, starting a server) runs in the en
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from PySide6.QtCore import QObject, Signal
 
@@ -139,22 +140,22 @@ async def _read(path: Path, remarks: tuple[str, ...] = ()) -> InstalledExtension
 
 
 async def _put_server(path: Path, name: str, server: McpServer, secrets: Mapping[str, str]) -> InstalledExtensions:
-    extensions = await asyncio.to_thread(read_extensions, path)
     for variable, value in secrets.items():
         VARIABLES.set_for_session(variable, value)
     # Before the server is stored, so that the form stays open if the server cannot be reached.
     listing = await refresh_server(name, server, listings_path(path))
-    servers = {**extensions.servers, name: server}
-    await asyncio.to_thread(write_extensions, path, extensions.model_copy(update={"servers": servers}))
+    await _change(path, lambda now: now.model_copy(update={"servers": {**now.servers, name: server}}))
     not_stored = await asyncio.to_thread(lambda: [name for name in secrets if not VARIABLES.store(name, secrets[name])])
     without = f"This machine has no keyring. Stored for this session only: {', '.join(not_stored)}."
     return await _read(path, (*listing.left_out, *([without] if not_stored else ())))
 
 
 async def _remove_server(path: Path, name: str) -> InstalledExtensions:
-    extensions = await asyncio.to_thread(read_extensions, path)
-    servers = {other: server for other, server in extensions.servers.items() if other != name}
-    await asyncio.to_thread(write_extensions, path, extensions.model_copy(update={"servers": servers}))
+    def without(now: Extensions) -> Extensions:
+        servers = {other: server for other, server in now.servers.items() if other != name}
+        return now.model_copy(update={"servers": servers})
+
+    await _change(path, without)
     withdraw_server(name)
     return await _read(path)
 
@@ -166,9 +167,24 @@ async def _list_tools(path: Path, name: str) -> InstalledExtensions:
 
 
 async def _set_plugin(path: Path, name: str, *, enabled: bool) -> InstalledExtensions:
-    extensions = await asyncio.to_thread(read_extensions, path)
+    def changed(now: Extensions) -> Extensions:
+        plugins = (*(other for other in now.plugins if other != name), *((name,) if enabled else ()))
+        return now.model_copy(update={"plugins": plugins})
+
     if enabled:
         await asyncio.to_thread(enable_plugin, name)
-    plugins = (*(other for other in extensions.plugins if other != name), *((name,) if enabled else ()))
-    await asyncio.to_thread(write_extensions, path, extensions.model_copy(update={"plugins": plugins}))
+    await _change(path, changed)
     return await _read(path)
+
+
+_CHANGING: Final = threading.Lock()
+
+
+async def _change(path: Path, change: Callable[[Extensions], Extensions]) -> None:
+    """Change the extensions file as it is now: while a server started, something else may have been changed."""
+
+    def work() -> None:
+        with _CHANGING:
+            write_extensions(path, change(read_extensions(path)))
+
+    await asyncio.to_thread(work)

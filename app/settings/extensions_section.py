@@ -278,6 +278,7 @@ class PluginsSection(QWidget):
         super().__init__(parent)
         self._additions = additions
         self.boxes: dict[str, QCheckBox] = {}
+        self._wanted: dict[str, bool] = {}  # whether to enable the plugins that are being changed
         self.empty = PlainLabel("No plugins installed.", look="dim", wrap=True)
         self.note = StatusLabel()
         self._layout = vbox(self.empty, self.note, spacing=2, parent=self)
@@ -290,9 +291,11 @@ class PluginsSection(QWidget):
         for plugin in added.plugins:
             if plugin.name not in self.boxes:
                 self.boxes[plugin.name] = self._make(plugin.name, plugin.package)
-            box = self.boxes[plugin.name]
-            box.setChecked(plugin.name in added.extensions.plugins)
-            box.setEnabled(True)
+            is_on = plugin.name in added.extensions.plugins
+            if self._wanted.get(plugin.name, is_on) is is_on:  # otherwise something else has changed first
+                self._wanted.pop(plugin.name, None)
+                self.boxes[plugin.name].setChecked(is_on)
+                self.boxes[plugin.name].setEnabled(True)
         self.empty.setVisible(not self.boxes)
         loaded = {plugin.name for plugin in added.plugins if plugin.is_enabled}
         left = sorted(loaded - set(added.extensions.plugins))
@@ -306,13 +309,14 @@ class PluginsSection(QWidget):
         return box
 
     def _set(self, name: str, *, enabled: bool) -> None:
+        self._wanted[name] = enabled
         self.boxes[name].setEnabled(False)
         self._additions.set_plugin(name, partial(self._refuse_one, name), enabled=enabled)
 
     def _refuse_one(self, name: str, error: EngineError) -> None:
         box = self.boxes[name]
         box.setEnabled(True)
-        box.setChecked(not box.isChecked())
+        box.setChecked(not self._wanted.pop(name))
         self._refuse(error)
 
     def _refuse(self, error: EngineError) -> None:

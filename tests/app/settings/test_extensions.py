@@ -17,13 +17,15 @@ from app.engine_thread import EngineThread
 from app.inspector.model_list import ModelSource
 from app.palette import palette_entries
 from app.settings import extensions_controller
+from app.settings.extensions_controller import ExtensionsController
 from app.settings.extensions_section import McpServersSection, PluginsSection, split_command
 from app.settings.install_dialog import InstallDialog
 from app.settings.preferences import Preferences
 from app.settings.settings_dialog import SettingsDialog
-from engine.extensions import read_extensions, withdraw_server
+from engine.extensions import Extensions, read_extensions, withdraw_server, write_extensions
 from engine.nodes.node_registry import builtin_registry
-from engine.tools.mcp_settings import SecretVariables
+from engine.tools.mcp_settings import McpServer, SecretVariables
+from engine.tools.mcp_tools import Listing
 from engine.tools.registry import all_tools, set_tools
 from tests.app.settings.conftest import CANARY
 from tests.engine.extensions.installed import write_plugin
@@ -214,6 +216,21 @@ def test_unreachable_server_is_reported_and_not_stored(dialog: SettingsDialog, f
     assert not file.exists()
 
 
+def test_what_changes_while_a_server_starts_is_not_lost(
+    file: Path, engine_thread: EngineThread, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+) -> None:
+    async def start(_name: str, _server: McpServer, _listings: Path) -> Listing:
+        write_extensions(file, Extensions(plugins=("other",)))
+        return Listing(fingerprint="")
+
+    monkeypatch.setattr(extensions_controller, "refresh_server", start)
+    controller = ExtensionsController(engine_thread)
+    with qtbot.waitSignal(controller.changed):
+        controller.put_server("sample", McpServer(command="none"), {}, lambda _error: None)
+    assert read_extensions(file).plugins == ("other",)
+    assert list(read_extensions(file).servers) == ["sample"]
+
+
 def test_plugin_is_enabled_and_a_broken_one_shows_its_error(
     file: Path,
     preferences: Preferences,
@@ -235,6 +252,8 @@ def test_plugin_is_enabled_and_a_broken_one_shows_its_error(
     assert "windowed_module" not in sys.modules
 
     section.boxes["windowed"].click()
+    section._additions.changed.emit()
+    assert section.boxes["windowed"].isChecked(), "the state from before the click does not return meanwhile"
     qtbot.waitUntil(section.boxes["windowed"].isEnabled, timeout=20_000)
     assert "sampled" in all_tools()
     assert json.loads(file.read_text())["plugins"] == ["windowed"]
