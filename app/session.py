@@ -115,6 +115,7 @@ class Session(QObject):
         structure: The structure; may be slightly out of date, see `analyzed`.
         problems: The problems, as of the same moment; see also `visible_problems`.
         pending_edit: The edit that is being typed over the canvas.
+        saved_workflow: The document as it was last saved; it may have been edited while it was written.
         save_steps: Each returns the changes that the document needs to be saved in a file, such as new relative paths.
         selection: Ids of the selected nodes, in the order of selection.
         shown: The run that is shown, and the selected iterations.
@@ -158,6 +159,7 @@ class Session(QObject):
         self._new_nodes: dict[str, Node] = {}
         self._typed_nodes: frozenset[str] = frozenset()
         self.pending_edit = PendingEdit(self)
+        self.saved_workflow = self.workflow
         self.save_steps: list[Callable[[Path], Iterable[Operation]]] = []
         self.selection: tuple[str, ...] = ()
         self.shown = RunViewState(engine, self)
@@ -363,7 +365,7 @@ class Session(QObject):
     def _note_saved(self, request: SaveRequest) -> None:
         # Only now: after a failure the document still belongs to its old file.
         step = self._save_step(request.path)
-        self.path = request.path
+        self.path, self.saved_workflow = request.path, request.workflow
         self._undo_stack.mark_saved(request.state)
         if step is not None:
             is_current = not self.is_modified

@@ -45,7 +45,8 @@ class ConsentController(QObject):
         else:
 
             def run(fully: bool) -> None:
-                session.is_trusted, session.confirms_calls = True, not fully
+                if session.workflow is workflow:  # otherwise it may use more by now, such as a subflow that was read
+                    session.is_trusted, session.confirms_calls = True, not fully
                 self.before_run(session, start)
 
             def answered(known: tuple[bool, bool]) -> None:

@@ -414,7 +414,7 @@ class SaveController(QObject):
         document.discard_recovered(only_used=True)
         if document.session.is_trusted:
             fully = not document.session.confirms_calls
-            self.consent.remember(document.session.workflow, partial(self.saved.emit, document), fully=fully)
+            self.consent.remember(document.session.saved_workflow, partial(self.saved.emit, document), fully=fully)
         else:
             self.saved.emit(document)
         then()

@@ -75,8 +75,8 @@ class PartialRunController(QObject):
             session.seal()
             document.bars.drop(PART)  # also if it is refused for another reason
             plan = partial(self._plan, document, part, {}, ask=ask)
-            # Right after the start of the program, the history may still be opening.
-            self._consent.before_run(session, lambda: self._store.when_settled(plan))
+            # Right after the start of the program, the history may still be opening; the workflow may change meanwhile.
+            self._store.when_settled(lambda: self._consent.before_run(session, plan))
 
     def _plan(self, document: DocumentPage, part: Part, inputs: dict[str, Value], *, ask: bool = False) -> None:
         if document.is_closed:

@@ -283,9 +283,9 @@ class RunController(QObject):
             session.start_run(values, options, paused=paused)
             then()
 
-        # Right after the start of the program, the history may still be opening.
+        # Right after the start of the program, the history may still be opening; the workflow may change meanwhile.
         def begin() -> None:
-            self._consent.before_run(session, lambda: self._store.when_settled(start))
+            self._store.when_settled(lambda: self._consent.before_run(session, start))
 
         self._keys.before_run(session, begin)
 

@@ -121,7 +121,7 @@ class SubflowController(QObject):
         copy = self._copies.get(inner)
         if copy is None:  # the document around it was closed
             return
-        if copy.update(inner.session.workflow, path):
+        if copy.update(inner.session.saved_workflow, path):
             inner.bars.drop(_EMBEDDED)
             return
         name = shown(copy.document.session.name, 60)

@@ -17,6 +17,7 @@ from engine.document.builder import Builder
 from engine.document.files import save
 from engine.document.model import Workflow
 from engine.document.operations import SetConfig
+from engine.plan.partial_run import Extent
 from engine.store.consent import approve, is_approved, is_fully_trusted
 from tests.app.window.conftest import answer, ended, open_file, press, question, saved
 from tests.engine.importing.samples import DEV_CYCLE
@@ -64,6 +65,39 @@ def test_file_with_tools_runs_after_consent(workbench: Workbench, tmp_path: Path
     ended(document, qtbot)
 
 
+def test_consent_is_for_the_workflow_that_was_shown(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+    document = opened(workbench, tmp_path)
+    workbench.runs.run(document)
+    qtbot.waitUntil(lambda: not no_question(workbench))
+    first = question(workbench.window)
+    document.session.do(SetConfig("find", ("arguments",), {"query": "secrets"}))  # as when a subflow is read
+    press(first, "Trust and run")
+    qtbot.waitUntil(lambda: not no_question(workbench))
+    assert document.session.shown.live is None
+    assert not document.session.is_trusted
+    press(question(workbench.window), "Cancel")
+    assert not is_approved(searching("secrets"))
+
+
+@pytest.mark.parametrize("part", [None, Extent.ONLY])
+def test_workflow_that_changes_while_the_history_opens_needs_consent(
+    workbench: Workbench, tmp_path: Path, part: Extent | None, qtbot: QtBot
+) -> None:
+    document = opened(workbench, tmp_path)
+    document.session.is_trusted = True
+    document.session.select(["find"])
+    workbench.history.access.open(after_ms=1)
+    if part is None:
+        workbench.runs.run(document)
+    else:
+        workbench.partial_runs.run(document, part)
+    document.session.is_trusted = False  # as when a subflow is read
+    qtbot.waitUntil(lambda: not no_question(workbench))
+    answer(workbench.window, "Cancel")
+    assert document.session.shown.view_model is None
+    workbench.history.access.close()
+
+
 def test_without_consent_nothing_runs(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     document = opened(workbench, tmp_path)
     workbench.runs.run(document)
@@ -92,6 +126,18 @@ def test_own_workflow_never_asks_and_is_approved_on_save(workbench: Workbench, t
     path = tmp_path / "mine.loop.json"
     document.session.save(path, lambda: workbench.documents.files.consent.remember(document.session.workflow))
     qtbot.waitUntil(lambda: is_approved(searching("sun")))
+
+
+def test_workflow_edited_while_it_is_saved_is_approved_as_it_was_saved(
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot
+) -> None:
+    document = workbench.documents.open_copy(searching())
+    document.session.path = tmp_path / "mine.loop.json"
+    workbench.documents.files.save(document)
+    document.session.do(SetConfig("find", ("arguments",), {"query": "sun"}))
+    qtbot.waitUntil(lambda: not document.session.is_saving and not workbench.documents.files.consent._worker.is_busy)
+    assert is_approved(searching())
+    assert not is_approved(searching("sun"))
 
 
 def test_file_that_only_calls_models_runs_at_once(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:

@@ -52,6 +52,19 @@ def test_saving_it_gives_it_a_file_beside_the_document(
     assert load(tmp_path / "parts.loop.json").nodes == inner.session.workflow.nodes
 
 
+def test_edits_while_it_is_saved_stay_in_it(
+    workbench: Workbench, self_refine: DocumentPage, answers: Answers, tmp_path: Path, qtbot: QtBot
+) -> None:
+    inner = wrapped(workbench, self_refine)
+    answers.to_save = tmp_path / "parts.loop.json"
+    before = prompt(self_refine)
+    model = next(node.id for node in inner.session.workflow.nodes if node.type == "llm")
+    with qtbot.waitSignal(inner.session.saved):
+        workbench.documents.files.save(inner)
+        inner.session.do(SetConfig(model, ("prompt",), "Another prompt: {{input}}"))
+    assert prompt(self_refine) == before
+
+
 def test_files_in_it_are_found_from_its_own_folder_once_it_is_saved(
     workbench: Workbench, answers: Answers, tmp_path: Path, qtbot: QtBot
 ) -> None:
