@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, cast
@@ -19,7 +19,7 @@ from typing import Any, Final, cast
 from pydantic_core import from_json
 
 from engine.errors import Fix, did_you_mean
-from engine.models.gguf_header import DamagedFileError, GgufError, GgufHeader, check_part, read_header
+from engine.models.gguf_header import DamagedFileError, GgufError, GgufHeader, read_header
 from engine.models.protocol import GGUF_PREFIX, ModelError, ModelErrorKind, is_gguf_path
 from engine.safe_file_io import is_file, read_text_file
 
@@ -202,12 +202,9 @@ def _entry(file: GgufFile) -> GgufEntry:
 def _header_of(parts: tuple[tuple[Path, int, int], ...]) -> GgufHeader | GgufError:
     """Return the header of a model, or why it is unusable, by its parts, each with size and date to notice a change."""
     try:
-        header = read_header(parts[0][0])
-        for number, (part, _, _) in enumerate(parts[1:], 1):
-            check_part(part, number)
+        return read_header(*(part for part, _, _ in parts))
     except GgufError as error:
         return error
-    return replace(header, size=sum(size for _, size, _ in parts))
 
 
 def parts_of(path: Path) -> list[Path]:

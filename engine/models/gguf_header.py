@@ -13,7 +13,7 @@ import re
 import stat
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Final
 
@@ -33,6 +33,8 @@ _TEXT: Final = 8
 _ARRAY: Final = 9
 _CONTROL: Final = 3
 """Type of a token that is not part of a text, such as the end of a message."""
+_PARTS, _NUMBER, _TENSORS = "split.count", "split.no", "split.tensors.count"
+"""Keys of a model in several files: how many there are, which one this is, and the number of tensors in all of them."""
 _INCOMPLETE: Final = "it is incomplete or damaged"
 _MAX_DIMENSIONS: Final = 4
 _DEFAULT_ALIGNMENT: Final = 32
@@ -99,35 +101,38 @@ class GgufHeader:
         return ", ".join(filter(None, (self.name, label, self.quantization, format_bytes(self.size))))
 
 
-def read_header(file: Path, *, with_vocabulary: bool = False) -> GgufHeader:
-    """Read the header of a file, and check that the weights that it announces are there.
+def read_header(*parts: Path, with_vocabulary: bool = False) -> GgufHeader:
+    """Read the header of a model, and check that the weights that it announces are there.
 
     Args:
-        file: The file.
+        parts: Its file, or the files that it is split into, of which the later ones may only have weights.
         with_vocabulary: Whether to find the control tokens too, which takes longer.
 
     Raises:
-        OSError: The file cannot be read.
-        GgufError: It is not a usable GGUF file.
+        OSError: A file cannot be read.
+        GgufError: A file is not a usable GGUF file, or not the part that its name says.
     """
-    reader = _read(file, with_vocabulary=with_vocabulary)
-    return _header(reader.size, reader.values, reader.control_tokens)
+    first = _read(parts[0], with_vocabulary=with_vocabulary)
+    header = _header(first.size, first.values, first.control_tokens)
+    others = list(map(_read, parts[1:]))
+    if others:
+        _check_parts(first, dict(zip(parts[1:], others, strict=True)))
+    return replace(header, size=sum(reader.size for reader in (first, *others)))
 
 
-def check_part(file: Path, number: int) -> None:
-    """Check that a later part of a model in several files is complete, and that it is that part.
-
-    Args:
-        file: The file, which may only have weights.
-        number: The number of the part; the first one has 0.
+def _check_parts(first: _Reader, others: dict[Path, _Reader]) -> None:
+    """Check that files are the parts of one model, as far as the first one says what that has.
 
     Raises:
-        OSError: The file cannot be read.
-        GgufError: It is not a complete GGUF file, or another part.
+        DamagedFileError: One is another part, or of another model.
     """
-    found = _read(file).values.get("split.no", number)
-    if found != number:
-        raise DamagedFileError(f"{file.name} is not the part that its name says")
+    of_model = {key: first.values[key] for key in (_PARTS, _TENSORS) if key in first.values}
+    for number, (file, other) in enumerate(others.items(), 1):
+        expected = {**of_model, _NUMBER: number}
+        if any(other.values.get(key, value) != value for key, value in expected.items()):
+            raise DamagedFileError(f"{file.name} is not the part that its name says")
+    if of_model.get(_TENSORS) not in {None, sum(reader.tensors for reader in (first, *others.values()))}:
+        raise DamagedFileError("its files are parts of different models")
 
 
 def _read(file: Path, *, with_vocabulary: bool = False) -> _Reader:
@@ -179,12 +184,14 @@ class _Reader:
         size: Size of the file in bytes.
         values: The values of the header that are not lists.
         control_tokens: The tokens that start or end messages; empty without the vocabulary.
+        tensors: The number of tensors in the file.
     """
 
     def __init__(self, stream: IO[bytes], size: int, *, with_vocabulary: bool) -> None:
         self.size = size
         self.values: dict[str, Scalar] = {}
         self.control_tokens: tuple[str, ...] = ()
+        self.tensors = 0
         self._stream = stream
         self._with_vocabulary = with_vocabulary
         self._part = bytearray()
@@ -202,11 +209,11 @@ class _Reader:
         version = self._number("I")
         if version not in _VERSIONS:
             raise GgufError(f"its version of the GGUF format, {version}, is not supported")
-        tensors, values = self._number("Q"), self._number("Q")
+        self.tensors, values = self._number("Q"), self._number("Q")
         for _ in range(values):
             self._read_value(self._text())
-        if tensors:
-            self._check_tensors(tensors)
+        if self.tensors:
+            self._check_tensors()
 
     def _read_value(self, key: str) -> None:
         kind = self._number("I")
@@ -237,10 +244,10 @@ class _Reader:
         else:
             raise DamagedFileError("its header is damaged")
 
-    def _check_tensors(self, count: int) -> None:
+    def _check_tensors(self) -> None:
         """Read where the weights of each tensor are, and check that the file does not end before them."""
         end = 0
-        for _ in range(count):
+        for _ in range(self.tensors):
             self._text()
             dimensions = self._number("I")
             if dimensions > _MAX_DIMENSIONS:

@@ -27,7 +27,7 @@ from engine.models.embedded import (
     request_body,
 )
 from engine.models.gguf_files import DEFAULT_CONTEXT_TOKENS, GgufSettings, all_parts, unusable_file
-from engine.models.gguf_header import GgufError, GgufHeader, check_part, read_header
+from engine.models.gguf_header import GgufError, GgufHeader, read_header
 from engine.models.model_hub import find_gguf_model
 from engine.models.protocol import ModelError, ModelErrorKind, OnText, Reply, Request
 from engine.models.quirks import ADAPTATIONS, Change, Changes, apply_changes, change_warnings
@@ -190,9 +190,7 @@ class GgufModel(EmbeddedModel):
             modified_ns = path.stat().st_mtime_ns
             if loaded is not None and (loaded.path, loaded.modified_ns) == (path, modified_ns):
                 return loaded
-            header = read_header(path, with_vocabulary=True)
-            for number, part in enumerate(all_parts(path)[1:], 1):
-                check_part(part, number)
+            header = read_header(*all_parts(path), with_vocabulary=True)
         except (OSError, GgufError) as error:
             raise unusable_file(path, error) from error
         if not header.writes_text:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.models.demo_weights import find_weights
-from engine.models.gguf_header import GgufError, GgufHeader, check_part, read_header
+from engine.models.gguf_header import DamagedFileError, GgufError, GgufHeader, read_header
 from tests.engine.models.gguf_writer import language_model, write_header
 
 
@@ -143,12 +143,37 @@ def test_half_of_a_real_model_is_incomplete(file: Path) -> None:
 
 
 def test_part_that_only_has_weights_is_checked_too(file: Path) -> None:
+    first = write_header(file.with_name("first.gguf"), language_model())
     header = write_header(file, {"split.no": 1}, tensors=[((64,), 0, 0)]).stat().st_size
     os.truncate(file, header + 32 + 256)
-    check_part(file, 1)
+    assert read_header(first, file).size == first.stat().st_size + file.stat().st_size
     os.truncate(file, header + 100)
     with pytest.raises(GgufError, match="incomplete"):
-        check_part(file, 1)
+        read_header(first, file)
+
+
+@pytest.mark.parametrize(
+    ("foreign", "tensors", "reason"),
+    [
+        ({"split.no": 1}, 2, ""),
+        ({"split.no": 0}, 2, "second.gguf"),
+        ({"split.count": 3}, 2, "second.gguf"),
+        ({"split.tensors.count": 4}, 2, "second.gguf"),
+        ({}, 1, "different models"),
+    ],
+)
+def test_part_of_another_model_is_noticed(file: Path, foreign: dict[str, int], tensors: int, reason: str) -> None:
+    split = {"split.count": 2, "split.tensors.count": 3}
+    first = write_header(file.with_name("first.gguf"), language_model(**split), tensors=[((0,), 0, 0)])
+    second = {**split, "split.no": 1, **foreign}
+    part = write_header(file.with_name("second.gguf"), second, tensors=[((0,), 0, 0)] * tensors)
+    for each in (first, part):
+        os.truncate(each, 1_000)
+    if reason:
+        with pytest.raises(DamagedFileError, match=reason):
+            read_header(first, part)
+    else:
+        assert read_header(first, part).size == 2_000
 
 
 @given(st.binary(max_size=200), st.integers(0, 150))
