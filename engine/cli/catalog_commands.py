@@ -17,7 +17,7 @@ import typer
 from engine.cli.common_options import Yes, settings_for_run
 from engine.cli.exit_codes import ExitCode
 from engine.cli.output import Screen, err, out, write_json
-from engine.cli.remedies import error_with_command, remedy_with_command
+from engine.cli.remedies import error_with_command, quote_argument, remedy_with_command
 from engine.errors import EngineError
 from engine.formatting import format_bytes, format_count
 from engine.text_sanitizing import one_line, shown
@@ -347,7 +347,9 @@ def _list_catalog(*, as_json: bool) -> None:
         out().line(f"This machine has {format_bytes(memory)} of memory.")
     for one in paused:
         done = f"{format_bytes(partial_size(one.target))} of {format_bytes(one.size)}"
-        out().line(f"Paused: {one.target} ({done}). Resume it: loopwright models get {one.address}")
+        query, note = ("?...", ", with the whole query of its address") if one.has_query else ("", "")
+        address = quote_argument(f"{one.address}{query}")
+        out().line(f"Paused: {one.target} ({done}). Resume it{note}: loopwright models get {address}")
 
 
 def _describe_download(model: ModelFile) -> None:

@@ -59,6 +59,8 @@ _RATE_WINDOW_S: Final = 5.0
 _HOST: Final = re.compile(r"https?://[^/?#]*")
 _CONTENT_RANGE: Final = re.compile(r"bytes (\d+)-\d+/(\d+)")
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
+_OF_HUB: Final = "download=true"
+"""The query of the links that the model hub shows, which is not needed."""
 _GGUF_MAGIC: Final = b"GGUF"
 _TEMPORARY_STATUSES: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 
@@ -263,11 +265,13 @@ class PausedDownload:
         target: The file that it creates; the first one of a model in several files.
         address: Where it is, or one of its files, without the query.
         size: The size of the whole model in bytes.
+        has_query: Whether the address had a query, without which the server may refuse the file.
     """
 
     target: Path
     address: str
     size: int
+    has_query: bool = False
 
 
 def paused_downloads(folder: Path) -> list[PausedDownload]:
@@ -280,8 +284,8 @@ def paused_downloads(folder: Path) -> list[PausedDownload]:
         target = part.with_suffix("")
         with suppress(OSError, ValueError, KeyError, TypeError):
             state = json.loads(_state_file(target).read_bytes())
-            paused = PausedDownload(parts_of(target)[0], str(state["address"]), int(state.get("total", state["size"])))
-            found.setdefault(paused.target, paused)
+            whole, total = parts_of(target)[0], int(state.get("total", state["size"]))
+            found.setdefault(whole, PausedDownload(whole, str(state["address"]), total, bool(state.get("has_query"))))
     return list(found.values())
 
 
@@ -422,6 +426,7 @@ class _Download:
                 self._state_file.truncate(0)
                 size, total = remote.size, self._total or remote.size
                 state = {"version": remote.version, "size": size, "total": total, "address": self._source.shown}
+                state["has_query"] = self._source.address.partition("?")[2] not in {"", _OF_HUB}
                 self._state_file.write(json.dumps(state).encode())
                 self._state_file.flush()
             done, buffer = start, bytearray()

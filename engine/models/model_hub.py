@@ -341,7 +341,10 @@ async def find_model_file(name: str, keys: Keys, environment: Mapping[str, str] 
     target = await asyncio.to_thread(_target, parts_of(Path(file))[0].name)
     size = 0
     for source, part in zip(sources, parts_of(target), strict=True):
-        remote = await look_up(source)
+        try:
+            remote = await look_up(source)
+        except ModelError as error:
+            raise _without_query(source, target, error) or error from None
         size += remote.size
         try:
             if part.exists():
@@ -462,6 +465,17 @@ def _address(name: str, hub: str) -> str:
     if origin.scheme != "https" and origin.host not in _LOOPBACK:
         raise _refused(f"{origin.name} would send the file over an unprotected connection.", "Use an https address.")
     return address
+
+
+def _without_query(source: Source, target: Path, error: ModelError) -> ModelError | None:
+    """Return the error of an unfinished download that a server refuses without the query of its address."""
+    paused = next((one for one in paused_downloads(target.parent) if one.target == target), None)
+    if error.kind is ModelErrorKind.CONNECTION or paused is None:
+        return None
+    if not paused.has_query or source.address != paused.address:
+        return None
+    message = f"{source.host} refuses to send {target.name} by its address without the query, which is not stored."
+    return ModelError(error.kind, message, "Enter the whole address again, with all that follows the question mark.")
 
 
 def _hub(environment: Mapping[str, str]) -> str:

@@ -15,7 +15,7 @@ import pytest
 from engine.errors import EngineError
 from engine.models import demo_weights, file_download, model_hub
 from engine.models.catalog import check_model_name
-from engine.models.file_download import PausedDownload
+from engine.models.file_download import PausedDownload, paused_downloads
 from engine.models.gguf_files import find_gguf, models_folder
 from engine.models.keys import Keys
 from engine.models.model_hub import (
@@ -31,7 +31,7 @@ from engine.models.model_hub import (
     paused_download,
 )
 from engine.models.protocol import EMBEDDED_MODEL, ModelError, ModelErrorKind
-from tests.engine.models.loopback_hub import LoopbackHub
+from tests.engine.models.loopback_hub import Answer, LoopbackHub
 
 CONTENT = b"GGUF" + random.Random(1).randbytes(20_000)
 PART = "maker/model/sub/Big-00003-of-00003.gguf"
@@ -303,3 +303,31 @@ def test_hub_is_reached_by_https() -> None:
 async def test_demo_model_does_not_count_as_downloaded_without_its_hash() -> None:
     assert entry(DEMO).is_downloaded
     assert await downloaded_model(DEMO) is None
+
+
+async def test_unfinished_download_of_a_signed_address_needs_the_whole_address_again(hub: LoopbackHub) -> None:
+    path = "/maker/model/resolve/main/signed.gguf"
+    hub.files = {f"{path}?signature=1", f"{path}?signature=2"}
+    model = await find_model_file(f"{hub.url}{path}?signature=1", keys())
+    hub.content_answers += [Answer(cut_after=5_000), Answer(status=404)]
+    with pytest.raises(ModelError):
+        await get_model_file(model)
+
+    (paused,) = models_outside_catalog()
+    assert paused.sources[0].address == hub.url + path
+    with pytest.raises(ModelError) as caught:
+        await find_model_file(paused.sources[0].address, keys())
+    assert (caught.value.kind, "query" in caught.value.message) == (ModelErrorKind.NOT_FOUND, True)
+    model = await find_model_file(f"{hub.url}{path}?signature=2", keys())
+    assert (await get_model_file(model)).read_bytes() == CONTENT
+    assert hub.range_starts[-1] == "bytes=5000-"
+
+
+@pytest.mark.parametrize(("query", "has_query"), [("", False), ("?download=true", False), ("?signature=1", True)])
+async def test_address_of_an_unfinished_download_has_no_query(hub: LoopbackHub, query: str, has_query: bool) -> None:
+    address = f"{hub.url}/maker/model/resolve/main/signed.gguf"
+    hub.content_answers += [Answer(cut_after=5_000), Answer(status=404)]
+    with pytest.raises(ModelError):
+        await get_model_file(await find_model_file(f"{address}{query}", keys()))
+    (paused,) = paused_downloads(models_folder())
+    assert (paused.address, paused.has_query) == (address, has_query)
