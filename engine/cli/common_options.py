@@ -205,17 +205,17 @@ def find_place(store: Store, run_id: str, text: str) -> str:
     """
     from engine.document.model import is_node_id
     from engine.nodes.judge import JUDGE
-    from engine.nodes.node_names import find_node
+    from engine.nodes.node_names import find_node, simplified
     from engine.store.run_sections import structure_or_empty
 
     level, steps, pieces = structure_or_empty(store.document(run_id)), list[str](), text.strip().split(".")
     while pieces:
         if pieces[0] == JUDGE and steps and JUDGE not in level.workflow.nodes_by_id:
             return ".".join((*steps, *pieces))  # a loop's judge, whatever other nodes are called
-        known = {*level.workflow.nodes_by_id, *(name.casefold() for name in level.resolution.names.values())}
+        ids, names = level.workflow.nodes_by_id, set(map(simplified, level.resolution.names.values()))
         for count in range(1, len(pieces) + 1):  # titles may contain dots
             name, index = _NAME_AND_INDEX.findall(".".join(pieces[:count]))[0]
-            if name in known or name.casefold() in known:
+            if name in ids or simplified(name) in names:
                 break
         else:
             count, (name, index) = 1, _NAME_AND_INDEX.findall(pieces[0])[0]

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Final
 
-from engine.document.model import Workflow
+from engine.document.model import Node, Workflow
 from engine.errors import EngineError, did_you_mean
 from engine.formatting import format_count
 from engine.nodes.node_registry import Registry, builtin_registry
@@ -25,10 +25,10 @@ def node_names(workflow: Workflow, registry: Registry | None = None) -> Mapping[
         registry: The node types; None for the built-in ones.
     """
     types = registry or builtin_registry()
-    names = {node.id: node.title for node in workflow.nodes_by_id.values()}
+    names = {node.id: title_of(node) for node in workflow.nodes_by_id.values()}
     taken, numbers = set(names.values()), dict[str, int]()
     for node in workflow.nodes_by_id.values():
-        if not node.title:
+        if not names[node.id]:
             spec = types.find(node.type)
             label = name = (spec.title if spec is not None else node.type) or node.id
             while name in taken:
@@ -44,7 +44,12 @@ def node_name(workflow: Workflow, node_id: str, registry: Registry | None = None
     node = workflow.nodes_by_id.get(node_id)
     if node is None:
         return node_id
-    return node.title or node_names(workflow, registry)[node_id]
+    return title_of(node) or node_names(workflow, registry)[node_id]
+
+
+def title_of(node: Node) -> str:
+    """Return the title of a node on one line, as it is part of sentences; may be empty."""
+    return " ".join(node.title.split())
 
 
 def find_node(workflow: Workflow, text: str, registry: Registry | None = None) -> str:
@@ -57,8 +62,8 @@ def find_node(workflow: Workflow, text: str, registry: Registry | None = None) -
         return text
     names = node_names(workflow, registry)
     found = [node for node, name in names.items() if name == text]
-    if not found and (simple := _simplified(text)):
-        found = [node for node, name in names.items() if _simplified(name) == simple]
+    if not found and (simple := simplified(text)):
+        found = [node for node, name in names.items() if simplified(name) == simple]
     if len(found) == 1:
         return found[0]
     stated = shown(text, 60)
@@ -73,6 +78,6 @@ def find_node(workflow: Workflow, text: str, registry: Registry | None = None) -
     raise EngineError(f'There is no node "{stated}".', f"{suggestion} {there}".lstrip())
 
 
-def _simplified(name: str) -> str:
+def simplified(name: str) -> str:
     """Return a name without differences that are hard to see or to type: case, spaces, and forms of Unicode."""
     return " ".join(unicodedata.normalize("NFKC", name).casefold().split())

@@ -14,7 +14,7 @@ from engine.document.model import NODE_ID_PATTERN, Edge, Node, Workflow
 from engine.document.problems import Problem, Severity, config_errors, has_errors, kind_of
 from engine.errors import did_you_mean
 from engine.nodes.json_values import can_ever_fit, fits
-from engine.nodes.node_names import node_names
+from engine.nodes.node_names import node_names, title_of
 from engine.nodes.node_registry import Registry
 from engine.nodes.spec import AnySpec, NodeConfig, Port, is_body_port
 from engine.text_sanitizing import shown
@@ -70,7 +70,7 @@ class Resolution:
     def name(self, node_id: str) -> str:
         """What people call a node."""
         node = self.workflow.nodes_by_id.get(node_id)
-        return (node.title or self.names[node_id]) if node is not None else node_id
+        return (title_of(node) or self.names[node_id]) if node is not None else node_id
 
 
 def resolve(workflow: Workflow, registry: Registry) -> Resolution:

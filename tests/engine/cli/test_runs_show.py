@@ -150,6 +150,15 @@ def test_missing_place_is_one_sentence(program: Program, tmp_path: Path, place: 
     assert mentions(ended.err, parts), ended.err
 
 
+@pytest.mark.parametrize("title", ["Cafe\u0301 [1].x", "caf\u00e9  [1].x", "Caf\u00e9 [1].x\n"])
+def test_node_is_found_by_a_title_with_brackets_spaces_and_accents(program: Program, tmp_path: Path, title: str):
+    source = refine(3)
+    next(node for node in source["nodes"] if node["id"] == "draft")["title"] = "Caf\u00e9\n[1].x"
+    run_id = ran(program, tmp_path, source)
+    by_title = program("runs", "show", run_id, "--iteration", f"loop[1].{title}", "--json")
+    assert by_title.json == program("runs", "show", run_id, "--iteration", "loop[1].draft", "--json").json
+
+
 def test_two_iterations_are_compared_word_by_word(program: Program, tmp_path: Path):
     run_id = ran(program, tmp_path)
     compared = program("runs", "diff", f"{run_id[:6]}@loop[0]", "@loop[2]")

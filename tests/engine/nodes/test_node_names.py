@@ -75,3 +75,11 @@ def test_of_many_nodes_some_are_listed() -> None:
     with pytest.raises(EngineError) as caught:
         find_node(flow.build(), "zz")
     assert "1,200 more" in caught.value.remedy
+
+
+def test_names_are_one_line() -> None:
+    flow = Builder("Names")
+    flow.add("llm", id="a", title=" First\n draft ")
+    flow.add("llm", id="b", title=" \n")
+    assert list(node_names(flow.build()).values()) == ["First draft", LABEL]
+    assert [node_name(flow.build(), node) for node in "ab"] == ["First draft", LABEL]
