@@ -66,9 +66,12 @@ def _refresh(workflow: Workflow, path: Path, around: _Chain, known: _Known) -> t
 
 
 def file_of(node: Node | None) -> str:
-    """Return the file that a subflow names; empty without one, and for other nodes."""
+    """Return the file that a subflow names; empty without one, and for other nodes.
+
+    Folders are separated by slashes, so that a path that was typed on Windows leads to the same file everywhere.
+    """
     file = node.config.get("file") if node is not None and node.type == _TYPE else None
-    return file.strip() if isinstance(file, str) else ""
+    return file.strip().replace("\\", "/") if isinstance(file, str) else ""
 
 
 def named_files(workflow: Workflow, prefix: str = "") -> set[tuple[str, str]]:

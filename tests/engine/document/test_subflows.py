@@ -60,6 +60,14 @@ def test_subflow_files_are_relative_to_their_document(tmp_path: Path) -> None:
     assert copy_in(workflow, "part", "part")["name"] == "test"
 
 
+def test_path_with_the_separators_of_windows_leads_to_the_same_file(tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    put(tmp_path / "parts", "inner.loop.json", plain())
+    path = put(tmp_path, "outer.loop.json", outer("parts\\inner.loop.json"))
+    workflow, problems = refresh_subflows(load(path), path)
+    assert (problems, copy_in(workflow, "part")["name"]) == ([], "test")
+
+
 def test_missing_file_is_an_error_without_a_copy_and_a_warning_with_one(tmp_path: Path) -> None:
     path = tmp_path / "outer.loop.json"
     bare = outer("gone.loop.json")
