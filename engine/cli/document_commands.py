@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -56,7 +57,7 @@ def validate_command(
 
     settings = settings_for_run()
     cap = max_iterations_cap or settings.max_iterations_cap
-    found = {name: _problems(name, cap, settings.model) for name in files}
+    found = {name: _problems(name, cap, settings.model) for name in expand_patterns(files)}
     if as_json:
         listed = [
             {"file": name, "problems": [problem.to_json() for problem in problems]} for name, problems in found.items()
@@ -68,6 +69,13 @@ def validate_command(
             write_problems(screen, problems, shown(name))
             screen.line(f"{shown(name)}: {count_problems(problems)}")
     return ExitCode.REFUSED if any(map(has_errors, found.values())) else ExitCode.DONE
+
+
+def expand_patterns(names: Iterable[str], *, on_windows: bool = os.name == "nt") -> list[str]:
+    """Replace patterns such as `*.loop.json` by the files that they match; on Windows, where no shell does that."""
+    if not on_windows:
+        return list(names)
+    return [file for name in names for file in (sorted(glob.glob(name)) or [name])]  # noqa: PTH207 - as it was typed
 
 
 def _problems(name: str, max_iterations_cap: int, default_model: str) -> list[Problem]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from engine.bundled import templates_folder
+from engine.cli.document_commands import expand_patterns
 from tests.engine.cli.kit import Program, document, drafts, echo, refine, write
 from tests.wording import mentions
 
@@ -345,6 +346,15 @@ def test_validate_reports_a_missing_file(program: Program):
     (problem,) = ended.json["files"][0]["problems"]
     assert problem["code"] == "cannot-open"
     assert "there is no such file" in problem["message"]
+
+
+def test_patterns_are_replaced_by_files_where_no_shell_does_that(tmp_path: Path):
+    for name in ("b.loop.json", "a.loop.json", "c.txt"):
+        write(tmp_path, {}, name)
+    pattern, other = str(tmp_path / "*.loop.json"), "self-refine"
+    files = [str(tmp_path / "a.loop.json"), str(tmp_path / "b.loop.json")]
+    assert expand_patterns([pattern, other], on_windows=True) == [*files, other]
+    assert expand_patterns([pattern, other], on_windows=False) == [pattern, other]
 
 
 def test_validate_names_a_file_that_cannot_be_opened_once(program: Program):
