@@ -35,7 +35,9 @@ MARGINS: Final = (24.0, 40.0, 24.0, 52.0)
 FREE_GAP: Final = 24.0
 """Vertical gap between a card and the one above it, where its preferred position was taken."""
 
-SWEEPS: Final = 6
+SWEEPS: Final = 3
+"""Maximum number of sweeps, forward and back, that order the blocks within layers, and of those that follow."""
+
 LONG: Final = 8.0
 """Weight of long edges relative to others: a crooked one would run behind cards."""
 
@@ -332,13 +334,17 @@ def _place(level: _Level) -> float:
         after.setdefault(source, []).append((target, target_offset - source_offset, weight))
     for layer in layers:
         _place_layer(level, layer, {})
-    for sweep in range(2 * SWEEPS):
-        forward = sweep % 2 == 0
-        for layer in layers if forward else reversed(layers):
-            preferred = _preferred_tops(level, layer, before if forward else after)
-            if sweep < SWEEPS:
-                layer.sort(key=lambda index: preferred.get(index, (level.blocks[index].top, 0.0))[0])
-            _place_layer(level, layer, preferred)
+    for is_sorted in (True, False):
+        for _ in range(SWEEPS):
+            tops = [block.top for block in level.blocks]
+            for way, pulls in ((layers, before), (layers[::-1], after)):
+                for layer in way:
+                    preferred = _preferred_tops(level, layer, pulls)
+                    if is_sorted:
+                        layer.sort(key=lambda index: preferred.get(index, (level.blocks[index].top, 0.0))[0])
+                    _place_layer(level, layer, preferred)
+            if tops == [block.top for block in level.blocks]:  # further sweeps would not move any block either
+                break
     x = 0.0
     for layer in layers:
         width = max((level.blocks[index].width for index in layer), default=0.0)

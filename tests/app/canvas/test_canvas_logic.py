@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app import node_layout
 from app.canvas import connection_rules
 from app.canvas.connection_rules import ConnectionRules, reachable_from
 from app.canvas.node_card import PortViewModel
@@ -91,6 +93,17 @@ def test_layout_of_any_graph_is_deterministic_and_without_overlaps(seed: int) ->
     assert overlapping(places) == []
     assert min(x for x, _ in places.values()) == min(y for _, y in places.values()) == 0
     assert layered_layout(cards, wires, {}, {}) == places
+
+
+def test_layout_ends_as_soon_as_no_card_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    placed: list[object] = []
+    place = node_layout._place_layer
+    monkeypatch.setattr(node_layout, "_place_layer", lambda *given: placed.append(place(*given)))
+    monkeypatch.setattr(node_layout, "SWEEPS", 100)
+    cards = {name: Box(160, 84, {"input": 66}, {"output": 66}) for name in "abcde"}
+    wires = [Wire(source, "output", target, "input") for source, target in pairwise("abcde")]
+    layered_layout(cards, wires, {}, {})
+    assert len(placed) == 5 + 2 * (5 + 5)  # once at the start, then a sweep that orders and one that does not
 
 
 def test_layout_of_an_empty_graph_is_empty() -> None:
