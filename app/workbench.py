@@ -20,7 +20,7 @@ from app.engine_thread import EngineThread
 from app.gallery.gallery import Gallery
 from app.history.store_client import StoreClient
 from app.settings.preferences import Preferences, follow_reading_mode
-from app.theme.style import clear_rule_cache
+from app.theme.style import clear_style_cache
 from app.theme.widgets import MessageBars
 from app.window.actions import PARTS, ActionStates, WindowMenus, make_actions
 from app.window.autosave import default_autosave_folder
@@ -552,7 +552,7 @@ class Workbench(QObject):
         self.inspectors.removeWidget(document.inspector)
         self.remember_open()
         self.closing.release(document)
-        clear_rule_cache()
+        clear_style_cache()
 
     def _follow_chat(self, document: DocumentPage, chat: ChatPanel) -> None:
         chat.run_wanted.connect(lambda name, text: self.runs.run_with_text(document, name, text))

@@ -28,6 +28,7 @@ from PySide6.QtGui import (
     QPainter,
     QPalette,
     QPixmap,
+    QPixmapCache,
 )
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLineEdit, QWidget
 from shiboken6 import isValid
@@ -276,15 +277,16 @@ class Style(QObject):
         yield
 
 
-def clear_rule_cache() -> None:
-    """Clear the cache in which Qt keeps the rules of the style sheet for each widget; painting fills it again.
+def clear_style_cache() -> None:
+    """Clear what Qt keeps for the style sheet: the rules of each widget, and their images. Painting fills it again.
 
-    Qt removes the entries of deleted widgets, but not those of the widgets inside of fields, such as the text field of
-    a spin box: about 1 kB each.
+    Qt removes the rules of deleted widgets, but not those of the widgets inside of fields, such as the text field of a
+    spin box: about 1 kB each.
     """
     application = QApplication.instance()
     assert isinstance(application, QApplication)
     application.style().unpolish(application)
+    QPixmapCache.clear()
 
 
 def _replace_style_sheet(application: QApplication, sheet: str) -> None:
@@ -292,7 +294,7 @@ def _replace_style_sheet(application: QApplication, sheet: str) -> None:
 
     Qt restyles the widgets whose rules it has cached.
     """
-    clear_rule_cache()
+    clear_style_cache()
     application.setStyleSheet(sheet)
 
 

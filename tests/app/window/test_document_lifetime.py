@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent, QMargins, QObject, QPoint, QPointF, Qt
+from PySide6.QtGui import QPixmap, QPixmapCache
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QGraphicsItem, QSpinBox, QWidget
 from pytestqt.qtbot import QtBot
@@ -122,6 +123,14 @@ def test_closing_a_document_frees_the_style_of_the_fields_that_it_had(workbench:
     before = heap_bytes()
     open_and_close(2_000)
     assert heap_bytes() - before < 1_000_000  # half of what Qt keeps without help
+
+
+def test_closing_a_document_frees_the_images_that_it_showed(workbench: Workbench) -> None:
+    document = opened(workbench)
+    image = QPixmapCache.insert(QPixmap(16, 16))
+    assert image.isValid()
+    workbench.documents.drop(document)
+    assert not image.isValid()
 
 
 @pytest.mark.slow
