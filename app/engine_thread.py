@@ -30,8 +30,8 @@ class EngineThread(QObject):
 
     _called = Signal(object)
 
-    def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.models = Models()
         self._loop = asyncio.new_event_loop()
         self._pool = ToolThreadPool()

@@ -435,8 +435,8 @@ class Palette(QWidget):
     node_chosen = Signal(str)
     template_chosen = Signal(Path)
 
-    def __init__(self, registry: Registry, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, registry: Registry) -> None:
+        super().__init__()
         self._registry = registry
         self._templates, _problems = bundled_templates()
         self._model = PaletteModel()

@@ -139,12 +139,11 @@ class Session(QObject):
         workflow: Workflow | None = None,
         path: Path | None = None,
         registry: Registry | None = None,
-        parent: QObject | None = None,
         *,
         analysis: Analysis | None = None,
         fingerprint: FileFingerprint | None = None,
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self.registry = registry or builtin_registry()
         self.path = path
         self.is_trusted = path is None

@@ -144,8 +144,8 @@ class InstanceServer(QObject):
 
     files_requested = Signal(list)
 
-    def __init__(self, path: Path | None, parent: QObject | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, path: Path | None) -> None:
+        super().__init__()
         self._path = path
         self.is_first = True
         self._server = QLocalServer(self)

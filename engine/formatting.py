@@ -148,9 +148,9 @@ def format_members(value: Value) -> str:
     )
 
 
-def indent_lines(text: str, margin: str = "    ") -> str:
+def indent_lines(text: str) -> str:
     """Indent a text of several lines below its heading; one of a single line stays on the heading's line."""
-    return text if "\n" not in text else "".join(f"\n{margin}{line}" for line in text.split("\n"))
+    return text if "\n" not in text else "".join(f"\n    {line}" for line in text.split("\n"))
 
 
 def format_retry(error: str, attempt: int, delay_s: float, fallback: str = "") -> str:

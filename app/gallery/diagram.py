@@ -19,7 +19,6 @@ from app.theme.tokens import Theme
 
 if TYPE_CHECKING:
     from engine.document.model import Workflow
-    from engine.nodes.node_registry import Registry
     from engine.nodes.spec import Category
 
 NODE_WIDTH: Final = 220.0
@@ -68,13 +67,13 @@ class Diagram:
         return max(min(min(apart, default=NODE_WIDTH + GAP) - GAP, NODE_WIDTH), LEAST_WIDTH)
 
 
-def make_diagram(workflow: Workflow, registry: Registry | None = None) -> Diagram:
-    """Create the diagram of any document; the node types are the built-in ones by default."""
+def make_diagram(workflow: Workflow) -> Diagram:
+    """Create the diagram of any document."""
     # Imported here to keep the start page fast.
     from engine.nodes.node_registry import builtin_registry
     from engine.plan.structure import analyse
 
-    registry = registry or builtin_registry()
+    registry = builtin_registry()
     structure = analyse(workflow, registry)
     size = Box(NODE_WIDTH, NODE_HEIGHT)
     positions = NodePositions().of(
@@ -111,8 +110,8 @@ RETURN_ROOM: Final = 12
 class DiagramPicture(QWidget):
     """Widget that shows a diagram; only its background until it has one."""
 
-    def __init__(self, title: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, title: str) -> None:
+        super().__init__()
         self._diagram: Diagram | None = None
         self._pixmap: QPixmap | None = None
         self._pixmap_key: tuple[object, ...] = ()

@@ -29,7 +29,7 @@ from engine.document.model import FILE_SUFFIX, Workflow, stem_of
 from engine.errors import EngineError
 
 if TYPE_CHECKING:
-    from engine.nodes.node_registry import Registry
+    pass
 
 
 GROUPS: Final = {
@@ -125,8 +125,8 @@ class RecentFile(QWidget):
 
     chosen = Signal(Path)
 
-    def __init__(self, path: Path, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, path: Path) -> None:
+        super().__init__()
         self.path = path
         self._name = name = stem_of(path.name)
         self.button = QPushButton(name.replace("&", "&&"))
@@ -178,8 +178,8 @@ class RecentFiles(QWidget):
 
     chosen = Signal(Path)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.files: list[RecentFile] = []
         self._layout = vbox(spacing=1, parent=self)
 
@@ -220,8 +220,8 @@ class CardGrid(QWidget):
 
     reached = Signal(QWidget)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._cards: list[QWidget] = []
         self.columns = 1
 
@@ -296,8 +296,8 @@ class TemplateGroups(QWidget):
 
     reached = Signal(QWidget)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._grids: dict[str, CardGrid] = {}
         self._layout = vbox(spacing=6, parent=self)
 
@@ -338,8 +338,8 @@ QWIDGETSIZE_MAX: Final = 16_777_215
 class StartBody(QWidget):
     """The recent files beside the templates, or above them if there is not enough width."""
 
-    def __init__(self, recent: QWidget, templates: QWidget, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, recent: QWidget, templates: QWidget) -> None:
+        super().__init__()
         self._recent = recent
         self._both = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
         self._both.setContentsMargins(0, 0, 0, 0)
@@ -384,8 +384,8 @@ class TemplateCard(QFrame):
 
     opened = Signal(Path)
 
-    def __init__(self, template: Template, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, template: Template) -> None:
+        super().__init__()
         self.template = template
         self.setProperty("card", True)
         self.picture = DiagramPicture(template.title)
@@ -446,17 +446,13 @@ class Gallery(QWidget):
     recent_chosen = Signal(Path)
     models_requested = Signal()
 
-    def __init__(
-        self, parent: QWidget | None = None, *, registry: Registry | None = None, folder: Path | None = None
-    ) -> None:
+    def __init__(self, folder: Path | None = None) -> None:
         """Create the page.
 
         Args:
-            parent: The parent widget.
-            registry: The node types for the diagrams; built-in ones by default.
             folder: The folder of templates; the program's own by default.
         """
-        super().__init__(parent)
+        super().__init__()
         self.setAccessibleName("Start")
         self._templates = TemplateGroups()
         self._recent = RecentFiles()
@@ -467,7 +463,6 @@ class Gallery(QWidget):
         self._file_worker = Worker(self, is_awaited=False)
         page = self._make_page()
         templates, problems = bundled_templates(folder)
-        self._registry = registry
         self._has_diagrams = False
         for template in templates:
             card = TemplateCard(template)
@@ -504,7 +499,7 @@ class Gallery(QWidget):
 
     def _create_diagrams(self) -> None:
         for card in self.cards:
-            create = partial(make_diagram, card.template.workflow, self._registry)
+            create = partial(make_diagram, card.template.workflow)
             self._diagram_worker.ask(create, card.picture.set_diagram)
 
     def _make_page(self) -> QWidget:

@@ -72,8 +72,8 @@ class PageView(QTextBrowser):
 
     followed = Signal(str)
 
-    def __init__(self, guide: Guide, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, guide: Guide) -> None:
+        super().__init__()
         self._guide = guide
         self._name = ""
         self._query = ""

@@ -14,7 +14,7 @@ from typing import Final
 
 from PySide6.QtCore import QTextBoundaryFinder, QTimer, Signal
 from PySide6.QtGui import QColor, QSyntaxHighlighter, QTextCharFormat, QTextCursor, QTextDocument, QTextOption
-from PySide6.QtWidgets import QPlainTextEdit, QTextEdit, QWidget
+from PySide6.QtWidgets import QPlainTextEdit, QTextEdit
 
 from app.inspector.text_widgets import from_utf16_units, to_utf16_units
 from app.theme.style import style
@@ -225,8 +225,8 @@ class ComparePane(QPlainTextEdit):
     filled = Signal()
     moved = Signal(int)
 
-    def __init__(self, name: str, *, is_left: bool, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str, *, is_left: bool) -> None:
+        super().__init__()
         self.setReadOnly(True)
         self.setUndoRedoEnabled(False)
         self.setAccessibleName(name)

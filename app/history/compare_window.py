@@ -210,8 +210,8 @@ class CompareSide(QWidget):
     place_chosen = Signal()
     what_chosen = Signal()
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str) -> None:
+        super().__init__()
         self.source: ComparedRun | None = None
         self._key: tuple[str, str] | None = None
         self.run = _box(f"{name}: run")

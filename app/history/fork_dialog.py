@@ -94,8 +94,8 @@ class LoopSettingsForm(QWidget):
 
     edited = Signal()
 
-    def __init__(self, loop: Node, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, loop: Node) -> None:
+        super().__init__()
         self._loop = loop
         self._fields, judge = field_specs(LoopConfig), field_specs(JudgeConfig)
         self._ran = _StopWhen.read(loop.config)
@@ -344,8 +344,8 @@ class ForkForm(QWidget):
 
     edited = Signal()
 
-    def __init__(self, place: ForkPlace, models: ModelSource, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, place: ForkPlace, models: ModelSource) -> None:
+        super().__init__()
         self._place = place
         self._models = models
         self._column = vbox(spacing=2, margins=(0, 0, 4, 0), parent=self)

@@ -193,8 +193,8 @@ class SectionList(QListWidget):
 
     chosen = Signal(str)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._tabs: list[SectionTab] = []
         self._shown: tuple[str, Callable[[str], NodeExecution]] | None = None
         self._is_showing = False

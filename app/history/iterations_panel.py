@@ -317,8 +317,8 @@ class IterationsPanel(QWidget):
     export_wanted = Signal()
     layout_changed = Signal()
 
-    def __init__(self, session: Session, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, session: Session) -> None:
+        super().__init__()
         self._session = session
         self._picture: RunViewModel | None = None
         self._selection = LoopSelection(session)

@@ -151,15 +151,14 @@ class SubflowBar(QFrame):
             self._way.addWidget(PlainLabel("›", look="dim"))
 
 
-def workflow_differences(ran: Workflow, other: Workflow, registry: Registry | None = None) -> list[str]:
+def workflow_differences(ran: Workflow, other: Workflow) -> list[str]:
     """List the changes between a document as it ran and another version, a sentence each, in document order.
 
     Args:
         ran: The document as it ran.
         other: The other version.
-        registry: The node types; None for the built-in ones.
     """
-    types = registry or builtin_registry()
+    types = builtin_registry()
     return [
         *_nodes(ran, other, types),
         *_edges(ran, other),

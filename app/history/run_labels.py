@@ -79,9 +79,9 @@ def workflow_name(summary: RunSummary) -> str:
     return summary.workflow or source or "Untitled"
 
 
-def run_title(summary: RunSummary, now: float | None = None) -> str:
+def run_title(summary: RunSummary) -> str:
     """Return a short title of a run: `Self-Refine, today, 14:03`."""
-    return f"{workflow_name(summary)}, {time_label(summary.started, now)}"
+    return f"{workflow_name(summary)}, {time_label(summary.started)}"
 
 
 NodeTitles = Mapping[str, str]

@@ -314,9 +314,8 @@ class StoredSession(Session):
         access: StoreClient,
         workflow: Workflow,
         title: str,
-        parent: QObject | None = None,
     ) -> None:
-        super().__init__(engine, workflow, parent=parent)
+        super().__init__(engine, workflow)
         self.is_trusted = False  # it may be imported
         self.shown.workflow = workflow
         self._title = title
@@ -452,10 +451,8 @@ class SubflowSession(Session):
 
     is_past = True
 
-    def __init__(
-        self, engine: EngineThread, outer: Session, node_id: str, workflow: Workflow, parent: QObject | None = None
-    ) -> None:
-        super().__init__(engine, workflow, parent=parent, registry=outer.registry)
+    def __init__(self, engine: EngineThread, outer: Session, node_id: str, workflow: Workflow) -> None:
+        super().__init__(engine, workflow, registry=outer.registry)
         self.outer, self.node_id = outer, node_id
         self.shown.workflow = workflow
         self.is_followed = True

@@ -98,16 +98,10 @@ class ConfigBinding(QObject):
 
     fix_wanted = Signal(str)
 
-    def __init__(
-        self,
-        session: Session,
-        models: ModelSource,
-        node_id: str | None = None,
-        parent: QObject | None = None,
-    ) -> None:
+    def __init__(self, session: Session, models: ModelSource, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.session = session
-        self.node_id = node_id
+        self.node_id: str | None = None
         self.models = models
         self.events = FieldEventFilter(session, self)
         self.fields: Mapping[str, FieldSpec] = {}
@@ -148,7 +142,7 @@ class NodesBinding(ConfigBinding):
     """
 
     def __init__(self, session: Session, models: ModelSource, parent: QObject | None = None) -> None:
-        super().__init__(session, models, parent=parent)
+        super().__init__(session, models, parent)
         self.node_ids: tuple[str, ...] = ()
         self._merged: tuple[Workflow, tuple[str, ...], dict[str, Any]] | None = None
 

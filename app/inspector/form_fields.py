@@ -36,9 +36,8 @@ class ProblemLine(QWidget):
         problem: Problem,
         use: Callable[[str], object],
         fix: Callable[[str], object],
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._is_error = problem.severity is Severity.ERROR
         self._icon = QLabel()
         self._icon.setAccessibleName("Error" if self._is_error else "Warning")

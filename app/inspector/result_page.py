@@ -60,8 +60,8 @@ class ResultSectionView(QWidget):
         expand: Expands and collapses a collapsible section; hidden for others.
     """
 
-    def __init__(self, parent: QWidget | None = None, *, fills: bool = False) -> None:
-        super().__init__(parent)
+    def __init__(self, *, fills: bool = False) -> None:
+        super().__init__()
         self._section: ResultSection | None = None
         self.heading = PlainLabel(look="fieldname", wrap=True)
         self.details = PlainLabel(look="dim small", wrap=True)
@@ -203,8 +203,8 @@ class IterationList(QListView):
 
     chosen = Signal(int)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         describe_widget(self, "Iterations", "Select an iteration to show it in all panels.")
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.setUniformItemSizes(True)

@@ -48,8 +48,8 @@ class McpServerForm(QWidget):
 
     submitted = Signal(str, object, object)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.name = line_field("Server name", "files")
         self.where = line_field("Command or URL", "npx -y @modelcontextprotocol/server-filesystem /some/folder")
         self.variables = line_field("Variables", "API_TOKEN=${MY_TOKEN}")
@@ -188,8 +188,8 @@ ROWS_SHOWN = 5
 class McpServersSection(QWidget):
     """List of MCP servers. Showing it starts none of them."""
 
-    def __init__(self, additions: ExtensionsController, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, additions: ExtensionsController) -> None:
+        super().__init__()
         self._additions = additions
         self._names: list[str] = []
         self._adding = ""
@@ -274,8 +274,8 @@ class McpServersSection(QWidget):
 class PluginsSection(QWidget):
     """Check boxes to enable plugins. Showing it loads none of them."""
 
-    def __init__(self, additions: ExtensionsController, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, additions: ExtensionsController) -> None:
+        super().__init__()
         self._additions = additions
         self.boxes: dict[str, QCheckBox] = {}
         self._wanted: dict[str, bool] = {}  # whether to enable the plugins that are being changed

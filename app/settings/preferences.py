@@ -81,8 +81,8 @@ class Preferences(QObject):
     notice_changed = Signal(str)
     save_failed = Signal(str)
 
-    def __init__(self, path: Path | None = None, parent: QObject | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, path: Path | None = None) -> None:
+        super().__init__()
         self.path = path or settings_path()
         self.values = PreferenceValues()
         self.is_unreadable = False

@@ -51,8 +51,8 @@ class ServerForm(QWidget):
 
     added = Signal(object)
 
-    def __init__(self, engine: EngineThread, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, engine: EngineThread) -> None:
+        super().__init__()
         self._engine = engine
         self.address = line_field("Server address", "http://localhost:8080/v1")
         self.model = line_field("Model name", "Name used by the server")

@@ -59,8 +59,8 @@ _PERCENT_STEP = 10
 class PreferencesForm(QWidget):
     """The preferences of one page."""
 
-    def __init__(self, preferences: Preferences, page: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, preferences: Preferences, page: str) -> None:
+        super().__init__()
         self._preferences = preferences
         layout = vbox(spacing=6, parent=self)
         self.rows = {name: PreferenceRow(field, extra) for name, field, extra in _declared(page)}
@@ -92,8 +92,8 @@ class PreferenceRow(QWidget):
 
     edited = Signal(object)
 
-    def __init__(self, field: FieldSpec, extra: dict[str, Any], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, field: FieldSpec, extra: dict[str, Any]) -> None:
+        super().__init__()
         self.field = field
         layout = vbox(spacing=1, parent=self)
         make: Callable[[FieldSpec, dict[str, Any], Any], _Editor] = _EDITORS[extra.get("widget", field.kind)]
@@ -190,8 +190,8 @@ class Percent(QWidget):
 
     chosen = Signal(float)
 
-    def __init__(self, field: FieldSpec, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, field: FieldSpec) -> None:
+        super().__init__()
         assert field.minimum is not None
         assert field.maximum is not None
         self.slider = QSlider(Qt.Orientation.Horizontal)
@@ -243,8 +243,8 @@ def _declared(page: str) -> list[tuple[str, FieldSpec, dict[str, Any]]]:
 class DefaultModelChooser(QWidget):
     """Combo box for the default model, with a note about the model."""
 
-    def __init__(self, preferences: Preferences, models: ModelSource, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, preferences: Preferences, models: ModelSource) -> None:
+        super().__init__()
         self._preferences = preferences
         self.box = ModelComboBox(models, f"{EMBEDDED_MODEL} (default)", with_setup=False)
         self.box.setAccessibleName("Default model")
@@ -310,8 +310,8 @@ class HistoryStorage(QWidget):
         preferences: Contain the limits of the history.
     """
 
-    def __init__(self, access: StoreClient, preferences: Preferences, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, access: StoreClient, preferences: Preferences) -> None:
+        super().__init__()
         self._access = access
         self._preferences = preferences
         self._worker = Worker(self)

@@ -114,8 +114,8 @@ class StatusLabel(PlainLabel):
 class SettingsSection(QWidget):
     """Section of a page: title, help text and content, which may be added later."""
 
-    def __init__(self, title: str, help_text: str, *body: QWidget, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, title: str, help_text: str, *body: QWidget) -> None:
+        super().__init__()
         self._column = vbox(
             PlainLabel(title, look="title"),
             PlainLabel(help_text, look="dim", wrap=True),
@@ -211,9 +211,8 @@ class ModelTestRow(QWidget):
         call: Callable[[], ModelTestCall | None],
         subject: str,
         other_buttons: Sequence[QPushButton] = (),
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._engine = engine
         self._call = call
         self._subject = subject

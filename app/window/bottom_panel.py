@@ -36,8 +36,8 @@ class BottomPanel(QWidget):
 
     unfolded = Signal(str)
 
-    def __init__(self, panels: Mapping[str, Callable[[], QWidget]], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, panels: Mapping[str, Callable[[], QWidget]]) -> None:
+        super().__init__()
         self._window_panels = self._panels = dict(panels)
         self.setProperty("panel", True)
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)

@@ -41,8 +41,8 @@ class DocumentTabs(QTabWidget):
     current_changed = Signal()
     close_requested = Signal(object)
 
-    def __init__(self, start: QWidget, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, start: QWidget) -> None:
+        super().__init__()
         self.start = start
         self.setTabBar(_Bar(self))
         self.setDocumentMode(True)

@@ -265,8 +265,8 @@ class LogPanel(QWidget):
 
     node_chosen = Signal(str)
 
-    def __init__(self, session: Session, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, session: Session) -> None:
+        super().__init__()
         self._session = session
         self._writer = LogWriter()
         self.lines: deque[LogLine] = deque(maxlen=MOST_LINES)

@@ -283,8 +283,8 @@ class ProblemsPanel(QWidget):
     problem_chosen = Signal(object)
     fix_wanted = Signal(str)
 
-    def __init__(self, session: Session, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, session: Session) -> None:
+        super().__init__()
         self._session = session
         self._shown: list[tuple[Problem, tuple[QuickFix, ...]]] = []
         self._list = QWidget(self)

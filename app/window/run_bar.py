@@ -66,8 +66,8 @@ class RunBar(QWidget):
     budget_clicked = Signal()
     ask_and_run = Signal()
 
-    def __init__(self, actions: dict[str, QAction], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, actions: dict[str, QAction]) -> None:
+        super().__init__()
         self.setProperty("panel", True)
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._session: Session | None = None

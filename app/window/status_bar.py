@@ -37,8 +37,8 @@ class StatusBar(QWidget):
     question_clicked = Signal()
     stored_clicked = Signal(str)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.setProperty("panel", True)
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._session: Session | None = None

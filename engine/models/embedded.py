@@ -396,12 +396,6 @@ class EmbeddedModel:
         """Its name in sentences."""
         return "the built-in demo model"
 
-    @property
-    def process_id(self) -> int | None:
-        """The id of the child process; None if none runs."""
-        child = self._child
-        return child.pid if child else None
-
     async def price(self) -> Price:
         """It is free."""
         return Price(0.0, 0.0)

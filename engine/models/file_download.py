@@ -190,11 +190,6 @@ async def look_up(source: Source) -> RemoteFile:
         return await _repeat(attempt, source, _LOOK_UP_ATTEMPTS, lambda: False)
 
 
-async def download_file(source: Source, target: Path, on_progress: OnProgress = lambda _progress: None) -> None:
-    """Download a single file; see `download_files`."""
-    await download_files([(source, target)], on_progress)
-
-
 async def download_files(
     files: Sequence[tuple[Source, Path]], on_progress: OnProgress = lambda _progress: None, total: int = 0
 ) -> None:

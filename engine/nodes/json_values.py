@@ -128,8 +128,8 @@ class Schema:
         return found
 
 
-def _short(text: str, limit: int = 300) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+def _short(text: str) -> str:
+    return text if len(text) <= 300 else text[:299] + "…"
 
 
 def compile_schema(schema: dict[str, Any]) -> Schema:

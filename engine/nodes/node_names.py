@@ -39,12 +39,12 @@ def node_names(workflow: Workflow, registry: Registry | None = None) -> Mapping[
     return names
 
 
-def node_name(workflow: Workflow, node_id: str, registry: Registry | None = None) -> str:
+def node_name(workflow: Workflow, node_id: str) -> str:
     """Return the name of a node, as in `node_names`; the id itself if there is no such node."""
     node = workflow.nodes_by_id.get(node_id)
     if node is None:
         return node_id
-    return title_of(node) or node_names(workflow, registry)[node_id]
+    return title_of(node) or node_names(workflow)[node_id]
 
 
 def title_of(node: Node) -> str:

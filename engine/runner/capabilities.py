@@ -21,7 +21,6 @@ from engine.errors import EngineError, Fix
 from engine.formatting import format_money, indent_lines
 from engine.models.protocol import reads_this_machine
 from engine.nodes.agent_tools import AgentConfig
-from engine.nodes.node_registry import Registry
 from engine.nodes.spec import NodeConfig
 from engine.nodes.subflow import SubflowConfig
 from engine.nodes.tool import ToolConfig
@@ -118,9 +117,9 @@ class Capabilities:
         return [f"{kind}: {indent_lines(thing)}" for kind, things in kinds for thing in things]
 
 
-def capabilities_of(workflow: Workflow, registry: Registry | None = None) -> Capabilities:
+def capabilities_of(workflow: Workflow) -> Capabilities:
     """Return the capabilities of a workflow and its subflows; the workflow may have problems."""
-    return capabilities_in(analyse(workflow, registry))
+    return capabilities_in(analyse(workflow))
 
 
 def capabilities_in(structure: Structure) -> Capabilities:

@@ -36,17 +36,17 @@ def approvals_path() -> Path:
     return platformdirs.user_config_path("loopwright", appauthor=False) / FILE_NAME
 
 
-def is_approved(workflow: Workflow, path: Path | None = None) -> bool:
+def is_approved(workflow: Workflow) -> bool:
     """Return whether the user has approved an equivalent document."""
-    return fingerprint(workflow) in _read(path or approvals_path())[_APPROVED]
+    return fingerprint(workflow) in _read(approvals_path())[_APPROVED]
 
 
-def is_fully_trusted(workflow: Workflow, path: Path | None = None) -> bool:
+def is_fully_trusted(workflow: Workflow) -> bool:
     """Return whether an equivalent document may do what it produces during a run without asking."""
-    return fingerprint(workflow) in _read(path or approvals_path())[_FULLY]
+    return fingerprint(workflow) in _read(approvals_path())[_FULLY]
 
 
-def approve(workflow: Workflow, path: Path | None = None, *, fully: bool = False) -> bool:
+def approve(workflow: Workflow, *, fully: bool = False) -> bool:
     """Store that the user approves a document, and with `fully` also what it produces during a run.
 
     Waits for other processes that do so at the same time.
@@ -54,7 +54,7 @@ def approve(workflow: Workflow, path: Path | None = None, *, fully: bool = False
     Returns:
         Whether it could be stored.
     """
-    file, mark = path or approvals_path(), fingerprint(workflow)
+    file, mark = approvals_path(), fingerprint(workflow)
     lists = (_APPROVED, _FULLY) if fully else (_APPROVED,)
     known = _read(file)
     if all(mark in known[name] for name in lists):

@@ -33,7 +33,7 @@ from engine.events import (
 )
 from engine.formatting import format_value
 from engine.models.protocol import ModelCall
-from engine.nodes.node_registry import Registry, builtin_registry
+from engine.nodes.node_registry import builtin_registry
 from engine.plan.structure import Structure, analyse
 from engine.run_state.reducer import end_open_nodes, reduce_events
 from engine.run_state.result import run_outputs
@@ -86,10 +86,10 @@ def replies_text(calls: Collection[ModelCall]) -> str:
     return "\n\n".join(call.reply.text for call in calls)
 
 
-def node_result(node: NodeExecution, registry: Registry | None = None) -> Value:
+def node_result(node: NodeExecution) -> Value:
     """Return the one value of a node that `loop.last.ID` and a comparison show."""
     outputs = dict(node.outputs)
-    spec = (registry or builtin_registry()).find(node.node_type)
+    spec = builtin_registry().find(node.node_type)
     value: Value = spec.recorded(outputs) if outputs and spec is not None else outputs.get("output")
     return value if value is not None or not outputs else next(iter(outputs.values()))
 

@@ -113,15 +113,16 @@ def test_a_file_of_extensions_opens(saved: Save, tmp_path: Path) -> None:
     assert read_extensions(saved(tmp_path / "e.json", text)).servers["files"].summary == "npx ä"
 
 
-def test_server_listings_and_approvals_open(saved: Save, tmp_path: Path) -> None:
+def test_server_listings_and_approvals_open(saved: Save, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_listings(tmp_path / "l.json", {"a": Listing(fingerprint="f")})
     saved(tmp_path / "l.json", (tmp_path / "l.json").read_text())
     assert read_listings(tmp_path / "l.json") == {"a": Listing(fingerprint="f")}
 
     workflow = flow(entry(), result(), edges="text -> out")
-    assert approve(workflow, tmp_path / "approved.json")
+    monkeypatch.setenv("LOOPWRIGHT_APPROVED", str(tmp_path / "approved.json"))
+    assert approve(workflow)
     saved(tmp_path / "approved.json", (tmp_path / "approved.json").read_text())
-    assert is_approved(workflow, tmp_path / "approved.json")
+    assert is_approved(workflow)
 
 
 async def test_tools_read_such_files(saved: Save, tmp_path: Path) -> None:

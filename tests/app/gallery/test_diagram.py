@@ -8,13 +8,12 @@ from app.gallery.diagram import Diagram, make_diagram
 from app.gallery.gallery import bundled_templates, split_description
 from engine.document.files import load
 from engine.document.model import Edge, Node, Workflow
-from engine.nodes.node_registry import builtin_registry
 from engine.nodes.spec import Category
 from tests.wording import mentions
 
 
 def diagram_of(workflow: Workflow) -> Diagram:
-    return make_diagram(workflow, builtin_registry())
+    return make_diagram(workflow)
 
 
 def template(name: str) -> Workflow:

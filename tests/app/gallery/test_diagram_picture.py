@@ -10,7 +10,6 @@ from app.gallery.diagram import Diagram, DiagramNode, DiagramPicture, draw, make
 from app.gallery.gallery import bundled_templates
 from app.theme.style import style
 from app.theme.tokens import DARK, LIGHT, Theme
-from engine.nodes.node_registry import builtin_registry
 from engine.nodes.spec import Category
 
 SIZE = QSize(400, 136)
@@ -18,7 +17,7 @@ ALONE = Diagram({"one": DiagramNode(0, 0, Category.AI, "mdi6.creation")}, (), ()
 
 
 def diagrams() -> list[Diagram]:
-    return [make_diagram(found.workflow, builtin_registry()) for found in bundled_templates()[0]]
+    return [make_diagram(found.workflow) for found in bundled_templates()[0]]
 
 
 def colors(image: QImage) -> set[str]:

@@ -28,6 +28,7 @@ from engine.models.gguf_files import models_folder
 from engine.models.model_hub import CATALOG, DEMO
 from engine.models.protocol import EMBEDDED_MODEL, Message, Request
 from tests.app.settings.conftest import MemoryKeyring
+from tests.engine.models.embedded_fixtures import process_id
 from tests.engine.models.gguf_writer import header_bytes, language_model
 from tests.engine.models.loopback_hub import Answer, LoopbackHub
 
@@ -370,7 +371,7 @@ def test_loaded_model_is_deleted_but_not_one_that_a_run_uses(
         return not file.is_symlink()
 
     qtbot.waitUntil(is_deleted, timeout=20_000)
-    assert model.process_id is None
+    assert process_id(model) is None
 
 
 def test_model_that_was_deleted_meanwhile_leaves_the_list(dialog: ModelDownloadDialog, qtbot: QtBot) -> None:

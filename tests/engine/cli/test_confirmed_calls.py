@@ -33,12 +33,12 @@ def running(command: str = "echo one", **config: Any) -> dict[str, Any]:
     )
 
 
-def approved(program: Program, file: Path, folder: Path) -> None:
+def approved(file: Path) -> None:
     """Approve the document, but not calls that it creates during the run."""
     from engine.document.files import load
     from engine.store.consent import approve
 
-    assert approve(load(file), folder / "approved.json")
+    assert approve(load(file))
 
 
 def test_consent_says_that_values_from_edges_are_unknown_until_the_run(program: Program, tmp_path: Path):
@@ -52,7 +52,7 @@ def test_consent_says_that_values_from_edges_are_unknown_until_the_run(program: 
 def test_command_is_shown_for_confirmation_when_it_is_known(program: Program, tmp_path: Path):
     command = "echo one\necho two"
     file = write(tmp_path, running(command))
-    approved(program, file, tmp_path)
+    approved(file)
 
     waiting = program("run", file, "--allow-code", "--json")
 
@@ -65,7 +65,7 @@ def test_command_is_shown_for_confirmation_when_it_is_known(program: Program, tm
 
 def test_rejected_command_does_not_run(program: Program, tmp_path: Path):
     file = write(tmp_path, running(f"touch {tmp_path / 'made'}"))
-    approved(program, file, tmp_path)
+    approved(file)
     run_id = program("run", file, "--allow-code", "--json").json["run_id"]
 
     ended = program("runs", "answer", run_id, "--reject", "--comment", "No.", "--allow-code", "--json")
@@ -114,7 +114,7 @@ def test_command_in_the_document_needs_consent_only_before_the_run(program: Prog
         {"id": "answer", "type": "output"},
     ]
     file = write(tmp_path, document(nodes, ["run_it.output > answer.value"]))
-    approved(program, file, tmp_path)
+    approved(file)
 
     assert program("run", file, "--allow-code", "--json").json["outputs"]["answer"]["stdout"] == "one\n"
 
@@ -124,7 +124,7 @@ def test_command_input_from_an_edge_needs_confirmation(program: Program, tmp_pat
     source["nodes"][1]["config"]["arguments"] = {"command": "sh"}
     source["edges"][0]["to"] = "run_it.input"
     file = write(tmp_path, source)
-    approved(program, file, tmp_path)
+    approved(file)
 
     waiting = program("run", file, "--allow-code", "--json")
 
@@ -143,7 +143,7 @@ def test_command_of_an_agent_needs_confirmation(program: Program, tmp_path: Path
     script = write(tmp_path, {"rules": [{"replies": [call, {"text": "Done."}]}]}, "script.json")
     asked = program("run", file, "--allow-code", "-m", f"scripted:{script}")
     assert mentions(asked.err, "asked for then: … calls of shell … “worker”"), asked.err
-    approved(program, file, tmp_path)
+    approved(file)
 
     waiting = program("run", file, "--allow-code", "-m", f"scripted:{script}", "--json").json
 

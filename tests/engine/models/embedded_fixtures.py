@@ -54,6 +54,12 @@ async def failure_of(model: EmbeddedModel, request: Request = HELLO) -> ModelErr
     return caught.value
 
 
+def process_id(model: EmbeddedModel) -> int | None:
+    """The id of the child process; None if none runs."""
+    child = model._child
+    return child.pid if child else None
+
+
 def wait_for_end(process_id: int) -> None:
     """Wait until a process that need not be our child has ended."""
     try:

@@ -28,6 +28,7 @@ from engine.models.protocol import Message, Model, ModelError, ModelErrorKind, R
 from engine.models.scripted import ScriptedModel
 from engine.runner.options import RunOptions
 from engine.runner.run import default_model_of
+from tests.engine.models.embedded_fixtures import process_id
 
 HELLO = Request((Message("user", "Hi"),), max_tokens=1)
 
@@ -105,12 +106,12 @@ async def test_built_in_model_is_shared_and_closed_by_its_last_user() -> None:
     assert first.get(EMBEDDED_MODEL) is model  # asked for twice, given back once
     await model.complete(HELLO)
     assert isinstance(model, EmbeddedModel)
-    process = model.process_id
+    process = process_id(model)
     assert process
     await first.close()
     await first.close()
     assert (await second.get(EMBEDDED_MODEL).complete(HELLO)).usage.output_tokens == 1
-    assert model.process_id == process
+    assert process_id(model) == process
     await second.close()
     with pytest.raises(ProcessLookupError):
         os.kill(process, 0)

@@ -14,6 +14,7 @@ import pytest
 from engine.models import embedded
 from engine.models.embedded import CONTEXT_TOKENS, DEFAULT_MAX_TOKENS, EMBEDDED_MODEL, EmbeddedModel
 from engine.models.protocol import Finish, Message, ModelError, ModelErrorKind, Price, Reply, Request
+from tests.engine.models.embedded_fixtures import process_id
 
 ROUTER_SCHEMA = {
     "type": "object",
@@ -173,7 +174,7 @@ async def test_concurrent_calls_are_answered_in_order(shared: EmbeddedModel) -> 
 def test_event_loops_in_several_threads_share_one_process(shared: EmbeddedModel) -> None:
     def call(_number: int) -> int | None:
         asyncio.run(shared.complete(ask("Hi", max_tokens=2)))
-        return shared.process_id
+        return process_id(shared)
 
     before = call(0)
     with ThreadPoolExecutor(3) as threads:
@@ -233,7 +234,7 @@ async def test_killed_process_fails_only_the_running_call(own: EmbeddedModel) ->
     await first.arrived.wait()
     waiting = asyncio.create_task(own.complete(ask("Hi", max_tokens=1)))
     await asyncio.sleep(0)
-    killed = own.process_id
+    killed = process_id(own)
     assert killed
     os.kill(killed, signal.SIGKILL)
     with pytest.raises(ModelError, match=r"ended before it replied: it was ended by signal 9") as caught:
@@ -242,7 +243,7 @@ async def test_killed_process_fails_only_the_running_call(own: EmbeddedModel) ->
     assert caught.value.retryable
     assert caught.value.partial.startswith("".join(first.pieces[:1]))
     assert (await waiting).usage.output_tokens == 1
-    assert own.process_id not in {None, killed}
+    assert process_id(own) not in {None, killed}
 
 
 async def test_closing_ends_the_process_and_fails_waiting_calls(own: EmbeddedModel) -> None:
@@ -251,7 +252,7 @@ async def test_closing_ends_the_process_and_fails_waiting_calls(own: EmbeddedMod
     await first.arrived.wait()
     waiting = asyncio.create_task(own.complete(ask("Hi")))
     await asyncio.sleep(0)
-    process = own.process_id
+    process = process_id(own)
     assert process
     await own.close()
     for task in (running, waiting):

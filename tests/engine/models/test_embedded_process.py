@@ -27,6 +27,7 @@ from tests.engine.models.embedded_fixtures import (
     close_later_fixture,
     failure_of,
     on_linux,
+    process_id,
     wait_for_end,
     worker_fixture,
 )
@@ -52,7 +53,7 @@ async def test_warm_up_starts_the_child_before_the_first_call(make: Make, worker
     await model.warm_up()
 
     await asyncio.to_thread((tmp_path / "started").read_text)
-    assert model.process_id is not None
+    assert process_id(model) is not None
 
 
 @pytest.mark.parametrize(
@@ -73,7 +74,7 @@ async def test_child_with_invalid_output_is_ended(make: Make, worker: Worker, pr
     error = await failure_of(model)
     assert error.kind is ModelErrorKind.INTERRUPTED
     assert "not a message" in error.message
-    assert model.process_id is None
+    assert process_id(model) is None
 
 
 @pytest.mark.parametrize("before", ["", READY + TAKE])
@@ -150,9 +151,9 @@ while True:
     for _ in range(2):
         process: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         task = asyncio.create_task(model.complete(HELLO, lambda text, there=process: there.set_result(int(text))))
-        process_id = await process
+        child = await process
         task.cancel()
-        await asyncio.to_thread(wait_for_end, process_id)
+        await asyncio.to_thread(wait_for_end, child)
 
 
 async def test_call_canceled_while_waiting_never_reaches_the_child(make: Make, worker: Worker) -> None:
@@ -187,7 +188,7 @@ async def test_closing_during_the_start_ends_the_child(make: Make, worker: Worke
     await model.close()
     with pytest.raises(ModelError, match="ended before it replied"):
         await task
-    assert model.process_id is None
+    assert process_id(model) is None
 
 
 async def test_weights_with_another_hash_are_refused(make: Make, tmp_path: Path) -> None:
@@ -252,7 +253,7 @@ def test_opens_no_port_and_removes_its_socket(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     model = EmbeddedModel()
     asyncio.run(model.complete(HELLO))
-    process = model.process_id
+    process = process_id(model)
     assert process
     assert [sockets_of(process, protocol) for protocol in ("tcp", "tcp6", "udp", "udp6")] == [[], [], [], []]
     addresses = [Path(fields[-1]) for fields in sockets_of(process, "unix") if fields[-1].endswith("s.sock")]
@@ -269,7 +270,7 @@ from engine.models.embedded import EmbeddedModel
 
 async def main():
     model = EmbeddedModel()
-    tell = lambda text: print(model.process_id, flush=True)
+    tell = lambda text: print(model._child.pid, flush=True)
     await model.complete(Request((Message("user", "Write a long story."),), max_tokens=int(sys.argv[1])), tell)
     await asyncio.Event().wait()
 
@@ -324,9 +325,9 @@ async def test_uses_half_of_the_cores_and_at_least_one(
 async def test_interrupt_key_does_not_reach_the_child(make: Make) -> None:
     model = make()
     await model.complete(HELLO)
-    process = model.process_id
+    process = process_id(model)
     assert process
     assert os.getsid(process) != os.getsid(0)
     os.kill(process, signal.SIGINT)
     await model.complete(HELLO)
-    assert model.process_id == process
+    assert process_id(model) == process

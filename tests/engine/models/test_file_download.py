@@ -18,7 +18,6 @@ from engine.models.file_download import (
     Progress,
     Source,
     discard_partial,
-    download_file,
     download_files,
     look_up,
     partial_size,
@@ -63,7 +62,7 @@ def left(target: Path) -> list[str]:
 
 async def refused(hub: LoopbackHub, target: Path) -> ModelError:
     with pytest.raises(ModelError) as caught:
-        await download_file(source(hub), target)
+        await download_files([(source(hub), target)])
     assert "\n" not in str(caught.value)
     return caught.value
 
@@ -79,7 +78,7 @@ async def pause_in_the_middle(hub: LoopbackHub, target: Path, at: int = 100_000)
 
     # The report of the last piece may fall into the interval in which nothing is reported.
     file_download._REPORT_INTERVAL_S, interval = 0.0, file_download._REPORT_INTERVAL_S
-    task = asyncio.create_task(download_file(source(hub), target, note))
+    task = asyncio.create_task(download_files([(source(hub), target)], note))
     await arrived.wait()
     file_download._REPORT_INTERVAL_S = interval
     task.cancel()
@@ -90,7 +89,7 @@ async def pause_in_the_middle(hub: LoopbackHub, target: Path, at: int = 100_000)
 
 async def test_file_of_another_host_is_downloaded_and_nothing_else_is_left(hub: LoopbackHub, target: Path) -> None:
     seen: list[Progress] = []
-    await download_file(source(hub), target, seen.append)
+    await download_files([(source(hub), target)], seen.append)
 
     assert content(target) == CONTENT
     assert left(target) == ["model.gguf"]
@@ -106,7 +105,7 @@ async def test_size_and_checksum_are_known_without_the_content(hub: LoopbackHub)
 async def test_paused_download_resumes_where_it_stopped(hub: LoopbackHub, target: Path) -> None:
     await pause_in_the_middle(hub, target)
     assert partial_size(target) == 100_000
-    await download_file(source(hub), target)
+    await download_files([(source(hub), target)])
 
     assert content(target) == CONTENT
     assert hub.range_starts == [None, "bytes=100000-"]
@@ -115,7 +114,7 @@ async def test_paused_download_resumes_where_it_stopped(hub: LoopbackHub, target
 
 async def test_cut_connection_is_resumed_at_once(hub: LoopbackHub, target: Path) -> None:
     hub.content_answers.extend([Answer(cut_after=50_000)] * 8)  # more than the attempts without new data
-    await download_file(source(hub), target)
+    await download_files([(source(hub), target)])
 
     assert content(target) == CONTENT
     assert hub.range_starts == [None, *(f"bytes={start}-" for start in range(50_000, 300_001, 50_000))]
@@ -124,7 +123,7 @@ async def test_cut_connection_is_resumed_at_once(hub: LoopbackHub, target: Path)
 async def test_server_without_ranges_starts_again(hub: LoopbackHub, target: Path) -> None:
     await pause_in_the_middle(hub, target)
     hub.ranges = False
-    await download_file(source(hub), target)
+    await download_files([(source(hub), target)])
 
     assert content(target) == CONTENT
 
@@ -146,7 +145,7 @@ async def test_more_content_than_announced_is_refused(hub: LoopbackHub, target: 
 async def test_file_that_changed_meanwhile_is_downloaded_from_the_start(hub: LoopbackHub, target: Path) -> None:
     await pause_in_the_middle(hub, target)
     hub.content = b"GGUF" + random.Random(2).randbytes(310_000)
-    await download_file(source(hub), target)
+    await download_files([(source(hub), target)])
 
     assert content(target) == hub.content
     assert hub.range_starts == [None, "bytes=100000-", None]
@@ -157,7 +156,7 @@ async def test_file_that_became_shorter_than_its_beginning_is_downloaded_from_th
 ) -> None:
     await pause_in_the_middle(hub, target)
     hub.content = CONTENT[:1_000]
-    await download_file(source(hub), target)
+    await download_files([(source(hub), target)])
 
     assert content(target) == hub.content
 
@@ -166,7 +165,7 @@ async def test_file_that_became_shorter_than_its_beginning_is_downloaded_from_th
 async def test_complete_part_of_a_killed_download_is_only_checked(hub: LoopbackHub, target: Path, more: bytes) -> None:
     await pause_in_the_middle(hub, target)
     target.with_name("model.gguf.part").write_bytes(CONTENT + more)
-    await download_file(source(hub), target)
+    await download_files([(source(hub), target)])
 
     assert content(target) == CONTENT
     assert hub.range_starts[-1] == f"bytes={len(CONTENT) - 1}-"
@@ -176,7 +175,7 @@ async def test_complete_part_of_a_killed_download_is_only_checked(hub: LoopbackH
 async def test_unreadable_state_starts_again(hub: LoopbackHub, target: Path, state: bytes) -> None:
     await pause_in_the_middle(hub, target)
     target.with_name("model.gguf.part.json").write_bytes(state)
-    await download_file(source(hub), target)
+    await download_files([(source(hub), target)])
 
     assert content(target) == CONTENT
     assert hub.range_starts[-1] is None
@@ -196,7 +195,7 @@ async def test_damaged_part_is_found_by_the_checksum(hub: LoopbackHub, target: P
     part.write_bytes(b"\0" * part.stat().st_size)
 
     assert (await refused(hub, target)).kind is ModelErrorKind.BAD_REPLY
-    await download_file(source(hub), target)
+    await download_files([(source(hub), target)])
     assert content(target) == CONTENT
 
 
@@ -209,8 +208,8 @@ async def test_page_instead_of_a_model_is_refused_before_it_is_downloaded(hub: L
 
 
 async def test_existing_file_is_not_downloaded_again(hub: LoopbackHub, target: Path) -> None:
-    await download_file(source(hub), target)
-    await download_file(source(hub), target)
+    await download_files([(source(hub), target)])
+    await download_files([(source(hub), target)])
 
     assert len(hub.sent) == 2
     assert left(target) == ["model.gguf"]
@@ -226,7 +225,7 @@ async def test_other_file_of_that_name_is_not_overwritten(hub: LoopbackHub, targ
 
 
 async def test_key_goes_to_the_hub_but_not_to_the_host_of_the_content(hub: LoopbackHub, target: Path) -> None:
-    await download_file(source(hub, token="hf_secret"), target)
+    await download_files([(source(hub, token="hf_secret"), target)])
 
     assert {headers["Authorization"] for _, headers in hub.asked} == {"Bearer hf_secret"}
     assert {headers["Authorization"] for _, headers in hub.sent} == {None}
@@ -284,7 +283,7 @@ async def test_refusals_are_one_sentence_with_a_remedy(
 async def test_gated_model_names_the_page_of_its_license(hub: LoopbackHub, target: Path) -> None:
     hub.hub_answers.append(Answer(401, (("X-Error-Code", "GatedRepo"),)))
     with pytest.raises(ModelError) as caught:
-        await download_file(source(hub, license_page=f"{hub.url}/maker/model"), target)
+        await download_files([(source(hub, license_page=f"{hub.url}/maker/model"), target)])
 
     assert f"{hub.url}/maker/model," in caught.value.remedy
 
@@ -292,7 +291,7 @@ async def test_gated_model_names_the_page_of_its_license(hub: LoopbackHub, targe
 async def test_overloaded_servers_are_asked_again(hub: LoopbackHub, target: Path) -> None:
     hub.hub_answers.extend([Answer(429, (("Retry-After", "0"),)), Answer(503)])
     hub.content_answers.append(Answer(500))
-    await download_file(source(hub), target)
+    await download_files([(source(hub), target)])
 
     assert content(target) == CONTENT
 
@@ -438,13 +437,13 @@ class TestOtherServers:
         hub.content_answers.append(Answer(cut_after=200_000))
         hub.content_answers.extend([Answer(503)] * file_download._DOWNLOAD_ATTEMPTS)
         with pytest.raises(ModelError) as caught:
-            await download_file(plain, target)
+            await download_files([(plain, target)])
         assert "secret" not in str(caught.value)
         hub.content_answers.clear()
         return plain
 
     async def test_resumes_the_same_version(self, hub: LoopbackHub, target: Path) -> None:
-        await download_file(await self.paused(hub, target), target)
+        await download_files([(await self.paused(hub, target), target)])
 
         assert content(target) == CONTENT
         assert hub.range_starts[-1] == "bytes=200000-"
@@ -452,7 +451,7 @@ class TestOtherServers:
     async def test_starts_again_with_another_version(self, hub: LoopbackHub, target: Path) -> None:
         plain = await self.paused(hub, target)
         hub.etag, hub.content = '"other"', b"GGUF" + random.Random(3).randbytes(len(CONTENT) - 4)
-        await download_file(plain, target)
+        await download_files([(plain, target)])
 
         assert content(target) == hub.content
 
@@ -463,7 +462,7 @@ class TestOtherServers:
         hub.etag = etag
         plain = await self.paused(hub, target)
         hub.content = b"GGUF" + random.Random(3).randbytes(len(CONTENT) - 4)
-        await download_file(plain, target)
+        await download_files([(plain, target)])
 
         assert content(target) == hub.content
 
@@ -494,7 +493,7 @@ class TestDisk:
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         assert os.strerror(errno.EFBIG) in error.message
-        await download_file(source(hub), target)
+        await download_files([(source(hub), target)])
 
         assert content(target) == CONTENT
         assert hub.range_starts[-1] == "bytes=120000-"
@@ -516,7 +515,7 @@ class TestDisk:
         self, hub: LoopbackHub, target: Path
     ) -> None:
         hub.content_answers.append(Answer(stall_after=100_000))
-        first = asyncio.create_task(download_file(source(hub), target))
+        first = asyncio.create_task(download_files([(source(hub), target)]))
         await asyncio.to_thread(hub.stalled.wait)
         error = await refused(hub, target)
         with pytest.raises(ModelError):
@@ -561,6 +560,6 @@ async def test_file_that_a_scanner_has_open_for_a_moment_gets_its_name(
         move(*paths, **folders)
 
     monkeypatch.setattr(os, "replace", replace)
-    await download_file(source(hub), target)
+    await download_files([(source(hub), target)])
 
     assert (content(target), failures) == (CONTENT, [])

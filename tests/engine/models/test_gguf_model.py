@@ -31,6 +31,7 @@ from tests.engine.models.embedded_fixtures import (
     close_later_fixture,
     failure_of,
     on_linux,
+    process_id,
     wait_for_end,
     worker_fixture,
 )
@@ -129,7 +130,7 @@ async def test_killed_process_is_replaced(shared: GgufModel) -> None:
     begun = asyncio.Event()
     task = asyncio.create_task(shared.complete(STORY, lambda _: begun.set()))
     await begun.wait()
-    killed = shared.process_id
+    killed = process_id(shared)
     assert killed
     os.kill(killed, signal.SIGKILL)
     with pytest.raises(ModelError) as caught:
@@ -137,7 +138,7 @@ async def test_killed_process_is_replaced(shared: GgufModel) -> None:
     assert caught.value.kind is ModelErrorKind.INTERRUPTED
     assert caught.value.partial
     assert (await shared.complete(HELLO)).usage.output_tokens in {1, 2}
-    assert shared.process_id != killed
+    assert process_id(shared) != killed
 
 
 async def test_context_length_is_a_setting_that_applies_to_the_next_call(make: Make) -> None:
@@ -146,13 +147,13 @@ async def test_context_length_is_a_setting_that_applies_to_the_next_call(make: M
     long = Request((Message("user", "word " * 600),), max_tokens=1)
 
     first = await failure_of(model, long)
-    process = model.process_id
+    process = process_id(model)
     await failure_of(model, long)
-    assert model.process_id == process
+    assert process_id(model) == process
 
     wanted = GgufSettings(context_tokens=512)
     second = await failure_of(model, long)
-    assert model.process_id not in {None, process}
+    assert process_id(model) not in {None, process}
     assert first.kind is second.kind is ModelErrorKind.CONTEXT_LENGTH
     assert "reads 256" in first.message
     assert "reads 512" in second.message
@@ -264,7 +265,7 @@ async def test_file_that_is_no_model_is_refused_without_a_process(
     assert (error.kind, error.fix) == (ModelErrorKind.UNAVAILABLE, "choose_model")
     assert reason in error.message
     assert "bad.gguf" in error.message
-    assert model.process_id is None
+    assert process_id(model) is None
 
 
 @pytest.mark.parametrize(
