@@ -555,7 +555,7 @@ class RunsPanel(QWidget):
 
         def answered(page: Page) -> None:
             self._is_reading_more = False
-            if this == self._round:
+            if this == self._round and offset == self.model.fetched:  # a reload may have left out some in between
                 self.model.append(page)
                 self.listed.emit()
 

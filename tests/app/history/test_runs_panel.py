@@ -12,7 +12,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.history.runs_model import COLUMNS, SUMMARY_ROLE, Page
+from app.history import runs_panel
+from app.history.runs_model import COLUMNS, PAGE, SUMMARY_ROLE, Page
 from app.history.runs_panel import RunsPanel
 from app.history.store_client import StoreClient
 from app.theme.style import style
@@ -196,6 +197,22 @@ def test_runs_are_loaded_in_pages_while_scrolling(store: Store, panel: RunsPanel
     assert panel.total.text().startswith("450 runs")
     scroll_to_end(panel, qtbot, 450)
     assert [run.run_id for run in panel.model.summaries()] == [f"{number:04}" for number in range(450)]
+
+
+def test_page_that_was_asked_for_before_a_reload_leaves_no_gap(
+    store: Store, panel: RunsPanel, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+) -> None:
+    monkeypatch.setattr(runs_panel, "MAX_RELOADED", PAGE)
+    for number in range(4 * PAGE):
+        store_run(store, f"{number:04}", started=NOW - number, iterations=0)
+    shown(panel, qtbot)
+    scroll_to_end(panel, qtbot, 2 * PAGE)
+    qtbot.waitUntil(lambda: not panel._worker.is_busy)
+    panel.reload()
+    panel._read_more()
+    qtbot.waitUntil(lambda: not panel._worker.is_busy)
+    listed = [run.run_id for run in panel.model.summaries()]
+    assert listed == [f"{number:04}" for number in range(len(listed))]
 
 
 def test_older_parent_is_loaded_with_its_fork(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
