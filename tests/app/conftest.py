@@ -95,7 +95,7 @@ def no_threads_left() -> Iterator[None]:
     yield
     left = [thread for thread in threading.enumerate() if thread not in before]
     for thread in left:
-        thread.join(timeout=5)
+        thread.join(timeout=60)
     names = [thread.name for thread in left if thread.is_alive()]
     assert not names, f"threads left behind: {names}"
 
@@ -136,5 +136,5 @@ def make_session(engine_thread: EngineThread, qtbot: QtBot) -> Iterator[MakeSess
     for session in made:
         if session.shown.live is not None:
             session.shown.live.cancel()
-            qtbot.waitUntil(lambda session=session: session.shown.live is None, timeout=5000)
+            qtbot.waitUntil(lambda session=session: session.shown.live is None)
         session.deleteLater()

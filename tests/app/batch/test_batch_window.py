@@ -35,8 +35,6 @@ from tests.engine.store.memory_store import MemoryStore
 __all__ = ["access", "answers", "make_window", "preferences", "script", "store", "store_path", "workbench"]
 __all__ += ["no_search"]
 
-WAIT_MS = 30_000
-
 
 def refine() -> Workflow:
     return around(llm("draft"), edges="loop -> draft -> exit", max_iterations=2)
@@ -72,7 +70,7 @@ def open_batch(
     yield make
     for shown in made:
         shown.close()
-        qtbot.waitUntil(lambda shown=shown: shown.batch is None and not shown._worker.is_busy, timeout=WAIT_MS)
+        qtbot.waitUntil(lambda shown=shown: shown.batch is None and not shown._worker.is_busy)
         shown.deleteLater()
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
 
@@ -85,7 +83,7 @@ def table(folder: Path, text: str = "text,id\nsun,1\nrain,2\nsnow,3\n") -> Path:
 
 def load(window: BatchWindow, file: Path, qtbot: QtBot) -> None:
     window.show_table(file)
-    qtbot.waitUntil(lambda: not window._worker.is_busy, timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: not window._worker.is_busy)
 
 
 def states(window: BatchWindow) -> list[str]:
@@ -98,7 +96,7 @@ def cells(window: BatchWindow, row: int) -> list[str]:
 
 
 def run(window: BatchWindow, qtbot: QtBot) -> None:
-    with qtbot.waitSignal(window.run_ended, timeout=WAIT_MS):
+    with qtbot.waitSignal(window.run_ended):
         window.start.click()
 
 
@@ -190,7 +188,7 @@ def test_rows_that_lack_a_part_install_it_and_run_again(
     assert "Install it." in cells(window, 0)[3]
     qtbot.mouseClick(window.install, Qt.MouseButton.LeftButton)
     (dialog,) = window.findChildren(InstallDialog)
-    with qtbot.waitSignal(window.run_ended, timeout=WAIT_MS):
+    with qtbot.waitSignal(window.run_ended):
         qtbot.mouseClick(dialog.start, Qt.MouseButton.LeftButton)
     assert states(window) == ["Done"] * 3
     assert not window.install.isVisible()
@@ -202,9 +200,9 @@ def test_stop_keeps_completed_rows(open_batch: Any, tmp_path: Path, batch_store:
     load(window, table(tmp_path), qtbot)
     window.concurrency.setValue(1)
     window.start.click()
-    qtbot.waitUntil(lambda: states(window)[:2] == ["Done", "Running"], timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: states(window)[:2] == ["Done", "Running"])
     assert not window.form.isEnabled()
-    with qtbot.waitSignal(window.run_ended, timeout=WAIT_MS):
+    with qtbot.waitSignal(window.run_ended):
         window.stop.click()
     assert states(window) == ["Done", "Stopped", "Waiting"]
     assert "2 not run" in window.summary.text()
@@ -215,10 +213,10 @@ def test_closing_stops_running_rows_first(open_batch: Any, tmp_path: Path, batch
     window = open_batch({"default": {"text": "never", "delay_s": 3600}})
     load(window, table(tmp_path), qtbot)
     window.start.click()
-    qtbot.waitUntil(lambda: "Running" in states(window), timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: "Running" in states(window))
     window.close()
     assert window.isVisible()
-    qtbot.waitUntil(lambda: not window.isVisible(), timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: not window.isVisible())
     assert {run.status for run in batch_store.runs()} == {"cancelled"}
 
 
@@ -241,7 +239,7 @@ def test_results_file_of_another_batch_is_reported_and_preserved(open_batch: Any
     load(window, table(tmp_path), qtbot)
     window.write_to(out)
     window.start.click()
-    qtbot.waitUntil(window.notice.isVisible, timeout=WAIT_MS)
+    qtbot.waitUntil(window.notice.isVisible)
     assert "not a results file" in window.notice.text
     assert window.start.isEnabled()
     assert out.read_text(encoding="utf-8") == "a,b\n1,2\n"
@@ -321,9 +319,9 @@ def test_second_press_of_run_starts_nothing(open_batch: Any, tmp_path: Path, qtb
     load(window, table(tmp_path), qtbot)
     window.start.click()
     window.start.click()  # before the table has become inputs
-    qtbot.waitUntil(lambda: window.batch is not None and not window._worker.is_busy, timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: window.batch is not None and not window._worker.is_busy)
     assert len(window.findChildren(BatchRunner)) == 1
-    with qtbot.waitSignal(window.run_ended, timeout=WAIT_MS):
+    with qtbot.waitSignal(window.run_ended):
         window.stop.click()
     assert set(states(window)) <= {"Stopped", "Waiting"}
 
@@ -435,7 +433,7 @@ def workbook(folder: Path) -> Path:
 def choose(window: BatchWindow, box: QComboBox, text: str, qtbot: QtBot) -> None:
     box.setCurrentText(text)
     box.activated.emit(box.currentIndex())
-    qtbot.waitUntil(lambda: not window._worker.is_busy, timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: not window._worker.is_busy)
 
 
 def test_sheet_of_a_workbook_can_be_chosen(open_batch: Any, tmp_path: Path, qtbot: QtBot):
@@ -489,18 +487,18 @@ def test_table_can_be_pasted_from_a_spreadsheet(open_batch: Any, tmp_path: Path,
     clipboard.setText('text\tid\r\n"two\nlines; é"\t1\r\nrain\t2\r\n')
     assert window.source.paste.isEnabled()
     QTest.keySequence(window, QKeySequence.StandardKey.Paste)
-    qtbot.waitUntil(lambda: not window._worker.is_busy, timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: not window._worker.is_busy)
     assert window.source.label.full_text == "Pasted table · 2 rows"
     assert cells(window, 0)[1] == "two lines; é · 1"
     clipboard.setText("text")
     window.source.paste.click()
-    qtbot.waitUntil(window.notice.isVisible, timeout=WAIT_MS)
+    qtbot.waitUntil(window.notice.isVisible)
     assert "no rows" in window.notice.text
     data = QMimeData()
     data.setUrls([QUrl.fromLocalFile(str(workbook(tmp_path)))])
     clipboard.setMimeData(data)
     window.source.paste.click()
-    qtbot.waitUntil(lambda: window.table is not None, timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: window.table is not None)
     assert window.table.name == "table.xlsx"
     clipboard.clear()
     assert not window.source.paste.isEnabled()
@@ -511,7 +509,7 @@ def test_table_can_be_dropped_on_the_batch_window(open_batch: Any, tmp_path: Pat
     data = QMimeData()
     data.setUrls([QUrl.fromLocalFile(str(workbook(tmp_path)))])
     assert drag_and_drop(window, data, QPoint(10, 10))
-    qtbot.waitUntil(lambda: window.table is not None, timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: window.table is not None)
     assert window.table.sheet == "Tasks"
 
 
@@ -570,6 +568,6 @@ def test_table_dropped_on_the_main_window_opens_a_batch(
     document = workbench.documents.open_template(ROOT / "templates" / "self-refine.loop.json")
     document.canvas.files_dropped.emit([workbook(tmp_path)])
     (shown,) = [child for child in workbench.window.findChildren(QWidget) if isinstance(child, BatchWindow)]
-    qtbot.waitUntil(lambda: shown.table is not None, timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: shown.table is not None)
     assert shown.table.name == "table.xlsx"
     shown.close()

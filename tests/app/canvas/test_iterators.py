@@ -66,7 +66,7 @@ def test_region_of_an_iterator_is_labeled_for_each_item(hand: Hand) -> None:
 
 
 def test_run_shows_the_items_of_an_iterator(hand: Hand, qtbot: QtBot) -> None:
-    with qtbot.waitSignal(hand.session.shown.ended, timeout=10_000):
+    with qtbot.waitSignal(hand.session.shown.ended):
         hand.session.start_run({}, RunOptions())
 
     label = hand.canvas.view.regions.items["each"].label.content
@@ -96,7 +96,7 @@ def test_failed_items_are_counted_on_the_card_and_crossed_on_the_label(make_canv
             {"each": (0, 80), "mark": (280, 80), "gather": (560, 80), "all": (840, 80)},
         )
     )
-    with qtbot.waitSignal(hand.session.shown.ended, timeout=10_000):
+    with qtbot.waitSignal(hand.session.shown.ended):
         hand.session.start_run({}, RunOptions())
 
     state, content = hand.item("each").status_item, hand.canvas.view.regions.items["each"].label.content
@@ -163,7 +163,7 @@ def test_nested_loop_and_iterator_each_show_progress(
             {},
         )
     )
-    with qtbot.waitSignal(hand.session.shown.ended, timeout=10_000):
+    with qtbot.waitSignal(hand.session.shown.ended):
         hand.session.start_run({}, RunOptions())
 
     def line() -> str:

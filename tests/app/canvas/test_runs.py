@@ -31,7 +31,7 @@ def script(folder: Path, **more: object) -> RunOptions:
 
 
 def run(hand: Hand, qtbot: QtBot, options: RunOptions) -> None:
-    with qtbot.waitSignal(hand.session.shown.ended, timeout=10_000):
+    with qtbot.waitSignal(hand.session.shown.ended):
         hand.session.start_run({"task": "A note"}, options)
 
 

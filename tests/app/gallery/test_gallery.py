@@ -66,7 +66,7 @@ def test_template_card_has_title_description_and_diagram(qtbot: QtBot, gallery: 
         image = card.picture.grab().toImage()
         return {image.pixelColor(x, y).name() for x in range(image.width()) for y in range(image.height())}
 
-    qtbot.waitUntil(lambda: DARK.category[Category.AI] in colors(), timeout=10_000)
+    qtbot.waitUntil(lambda: DARK.category[Category.AI] in colors())
     style().choose("light")
     assert LIGHT.category[Category.AI] in colors()
 
@@ -196,7 +196,7 @@ def test_missing_recent_file_is_marked_and_disabled(qtbot: QtBot, gallery: Galle
     there = tmp_path / "there.loop.json"
     there.touch()
     gallery.set_recent([there, tmp_path / "gone.loop.json", Path("impossible\0name")])
-    qtbot.waitUntil(lambda: files(gallery)[1].is_missing, timeout=10_000)
+    qtbot.waitUntil(lambda: files(gallery)[1].is_missing)
     assert [file.is_missing for file in files(gallery)] == [False, True, True]
     assert "not found" in texts(files(gallery)[1])
     assert files(gallery)[1].button.accessibleDescription() == "This file was not found."

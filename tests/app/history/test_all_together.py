@@ -60,7 +60,7 @@ def texts(window: CompareWindow) -> list[str]:
 
 
 def until(qtbot: QtBot, is_so: object) -> None:
-    qtbot.waitUntil(is_so, timeout=15_000)  # type: ignore[arg-type]
+    qtbot.waitUntil(is_so)  # type: ignore[arg-type]
 
 
 def fork_dialog(workbench: Workbench, qtbot: QtBot) -> ForkDialog:

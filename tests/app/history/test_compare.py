@@ -110,7 +110,7 @@ def test_megabyte_is_inserted_in_chunks(pane: ComparePane, qtbot: QtBot) -> None
     ranges = [(start, start + 4) for start in range(0, len(text), 900)]
     pane.show_text(text, ranges)
     assert pane.document().characterCount() < 50_000
-    with qtbot.waitSignal(pane.filled, timeout=20_000):
+    with qtbot.waitSignal(pane.filled):
         pass
     assert pane.document().characterCount() == len(text) + 1
     assert len(marked(pane)) == len(ranges)
@@ -127,14 +127,14 @@ def compared(access: StoreClient, qtbot: QtBot) -> Iterator[CompareWindow]:
 
 
 def show(window: CompareWindow, qtbot: QtBot, left: SideContent, right: SideContent) -> None:
-    with qtbot.waitSignal(window.compared, timeout=10_000):
+    with qtbot.waitSignal(window.compared):
         window.show_pair(left, right)
 
 
 def choose(window: CompareWindow, qtbot: QtBot, box: object, text: str) -> None:
     """Choose an entry with the keyboard."""
     box.setFocus()  # type: ignore[attr-defined]
-    with qtbot.waitSignal(window.compared, timeout=10_000):
+    with qtbot.waitSignal(window.compared):
         at = box.findText(text)  # type: ignore[attr-defined]
         assert at >= 0, [box.itemText(row) for row in range(box.count())]  # type: ignore[attr-defined]
         box.setCurrentIndex(at)  # type: ignore[attr-defined]
@@ -229,7 +229,7 @@ def test_sides_are_swapped(store: Store, compared: CompareWindow, tmp_path: Path
     run_id = run_and_store(store, refine(), refine_script(tmp_path / "s.json"))
     show(compared, qtbot, SideContent(run_id, "loop[0]"), SideContent(run_id, "loop[1]", ("draft", "input")))
     before = [pane.toPlainText() for pane in compared.panes]
-    with qtbot.waitSignal(compared.compared, timeout=10_000):
+    with qtbot.waitSignal(compared.compared):
         QTest.mouseClick(compared.swap, Qt.MouseButton.LeftButton)
     assert [pane.toPlainText() for pane in compared.panes] == before[::-1]
     assert compared.left.chosen_place == "loop[1]"
@@ -305,7 +305,7 @@ def test_new_selection_cancels_the_comparison_and_the_window_stays_responsive(
     compared.show_pair(SideContent(source, "loop[0]"), SideContent(source, "loop[1]"))
     qtbot.waitUntil(begun.is_set)  # the window's thread continues during the comparison
     assert outcomes == []
-    with qtbot.waitSignal(compared.compared, timeout=10_000):
+    with qtbot.waitSignal(compared.compared):
         compared.show_pair(SideContent(source, "loop[2]"), SideContent(source, "loop[3]"))
     assert outcomes == ["ended", "compared"]
     assert [pane.toPlainText() for pane in compared.panes] == ["the sea", "a sea"]
@@ -368,9 +368,9 @@ def test_distant_change_is_shown_during_insertion_and_kept_with_a_new_theme(
         first, second = (pane.firstVisibleBlock().blockNumber() for pane in compared.panes)
         return chosen == [["line 2900 of it"], ["a new one"]] and 2800 < first <= 2900 and 2800 < second <= 2900
 
-    qtbot.waitUntil(stand_there, timeout=10_000)
+    qtbot.waitUntil(stand_there)
     style().choose("light")
-    qtbot.waitUntil(lambda: all(pane.is_filled for pane in compared.panes), timeout=10_000)
+    qtbot.waitUntil(lambda: all(pane.is_filled for pane in compared.panes))
     assert stand_there()
 
 

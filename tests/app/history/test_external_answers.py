@@ -119,7 +119,6 @@ def test_run_waiting_in_another_program_is_answered_here(
 
     qtbot.waitUntil(
         lambda: elsewhere.shown.view_model is not None and elsewhere.shown.view_model.status == "completed",
-        timeout=10_000,
     )
     assert elsewhere.shown.view_model.outputs == {"out": "the note"}
     qtbot.waitUntil(lambda: workbench.notices.text("answered").startswith("Your answer was sent."))
@@ -138,7 +137,7 @@ def test_run_continues_here_if_the_other_program_ends_before_the_answer(
 
     press(dialog, "Reject")
 
-    qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED, timeout=10_000)
+    qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED)
     ended(page.document, qtbot)
     assert page.session.shown.view_model is not None
     assert page.session.shown.view_model.node("check").outputs.keys() == {"rejected", "comment"}

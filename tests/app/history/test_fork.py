@@ -202,7 +202,7 @@ def test_item_of_an_iterator_is_forked_with_another_input(workbench: Workbench, 
     assert (dialog.form.value.accessibleName(), dialog.form.value.toPlainText()) == ("Item", "y")
     dialog.form.value.selectAll()
     QTest.keyClicks(dialog.form.value, "why")
-    qtbot.waitUntil(lambda: dialog.plan is not None and dialog.run.isEnabled(), timeout=10_000)
+    qtbot.waitUntil(lambda: dialog.plan is not None and dialog.run.isEnabled())
     QTest.mouseClick(dialog.run, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: workbench.current is not None and workbench.current.session.name.endswith("fork"))
     fork = workbench.current
@@ -221,9 +221,9 @@ def test_fork_of_a_missing_run_is_refused(store: Store) -> None:
 
 def dialog_of(workbench: Workbench, qtbot: QtBot) -> ForkDialog:
     """The dialog with its plan."""
-    qtbot.waitUntil(lambda: bool(workbench.window.findChildren(ForkDialog)), timeout=10_000)
+    qtbot.waitUntil(lambda: bool(workbench.window.findChildren(ForkDialog)))
     (dialog,) = workbench.window.findChildren(ForkDialog)
-    qtbot.waitUntil(lambda: dialog.plan is not None or dialog.problem.isVisible(), timeout=10_000)
+    qtbot.waitUntil(lambda: dialog.plan is not None or dialog.problem.isVisible())
     return dialog
 
 
@@ -250,7 +250,7 @@ def test_dialog_shows_reused_and_rerun_parts(workbench: Workbench, ran: Document
     assert dialog.form.loop is not None
     dialog.form.loop.iteration_limit.setValue(9)
     assert not dialog.run.isEnabled()
-    qtbot.waitUntil(dialog.run.isEnabled, timeout=10_000)
+    qtbot.waitUntil(dialog.run.isEnabled)
     assert dialog.price.text().startswith("Up to 8 iterations.")
     QTest.keyClick(dialog, Qt.Key.Key_Escape)
     qtbot.waitUntil(lambda: not workbench.window.findChildren(ForkDialog))
@@ -262,7 +262,7 @@ def test_invalid_change_is_refused_in_the_dialog(workbench: Workbench, ran: Docu
     dialog = dialog_of(workbench, qtbot)
     dialog.form.prompts["draft", "prompt"].set_text("{{nobody.at.home}}")
     dialog.form.edited.emit()
-    qtbot.waitUntil(dialog.problem.isVisible, timeout=10_000)
+    qtbot.waitUntil(dialog.problem.isVisible)
     assert "nobody" in dialog.problem.text
     assert not dialog.run.isEnabled()
 
@@ -275,7 +275,7 @@ def test_fork_runs_in_its_own_tab_and_is_compared_with_its_parent(
     prompt = dialog.form.prompts["draft", "prompt"]
     prompt.setFocus()
     QTest.keyClicks(prompt, " And shorter.")
-    qtbot.waitUntil(lambda: dialog.plan is not None and dialog.run.isEnabled(), timeout=10_000)
+    qtbot.waitUntil(lambda: dialog.plan is not None and dialog.run.isEnabled())
     QTest.mouseClick(dialog.run, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: workbench.current is not ran)
     fork = workbench.current

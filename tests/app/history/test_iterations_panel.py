@@ -51,7 +51,7 @@ class Bench:
     panel: IterationsPanel
 
     def run(self) -> None:
-        with self.qtbot.waitSignal(self.session.shown.ended, timeout=10_000):
+        with self.qtbot.waitSignal(self.session.shown.ended):
             self.session.start_run({}, RunOptions())
         self.settle()
 

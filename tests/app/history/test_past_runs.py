@@ -78,12 +78,10 @@ def test_workflow_differences_are_described() -> None:
 def past(workbench: Workbench, run_id: str, qtbot: QtBot) -> DocumentPage:
     """A run of the past, opened and read."""
     workbench.history.open_run(run_id)
-    qtbot.waitUntil(
-        lambda: workbench.current is not None and workbench.current.session.shown.run_id == run_id, timeout=10_000
-    )
+    qtbot.waitUntil(lambda: workbench.current is not None and workbench.current.session.shown.run_id == run_id)
     document = workbench.current
     assert document is not None
-    qtbot.waitUntil(lambda: document.session.is_read, timeout=10_000)
+    qtbot.waitUntil(lambda: document.session.is_read)
     return document
 
 
@@ -106,7 +104,7 @@ def test_past_run_opens_with_canvas_iterations_log_and_result(
     assert page.bar.text == f"Run {run_id[:6]}, as it ran · Done"
     assert page.bar.origin == ""
     assert workbench.run_bar.saved.text() == "stored run"
-    with qtbot.waitSignal(session.filled, timeout=10_000):
+    with qtbot.waitSignal(session.filled):
         session.shown.look_at("loop", 0)
     assert session.shown.view_model.node("draft", session.shown.chosen).outputs["output"] == "The sea is wide, draft 1."
 
@@ -128,12 +126,12 @@ def test_subflow_of_a_past_run_opens_as_it_ran(
     assert inside is not None
     session = inside.session
     assert (session.name, session.shown.run_id) == ("Part", run_id)
-    qtbot.waitUntil(lambda: session.shown.view_model.node("draft").state is NodeState.COMPLETED, timeout=10_000)
+    qtbot.waitUntil(lambda: session.shown.view_model.node("draft").state is NodeState.COMPLETED)
     assert session.shown.view_model.path_of("draft") == "part.loop[2].draft"
     assert session.shown.view_model.node("draft").outputs["output"] == "The sea is wide, draft 3."
     assert "part.loop[0].draft" not in session.shown.view_model.nodes
     session.shown.look_at("loop", 0)
-    qtbot.waitUntil(lambda: session.shown.view_model.node("draft", session.shown.chosen).calls != (), timeout=10_000)
+    qtbot.waitUntil(lambda: session.shown.view_model.node("draft", session.shown.chosen).calls != ())
     assert session.shown.view_model.node("draft", session.shown.chosen).outputs["output"] == "The sea is wide, draft 1."
     assert inside.iterations.detail.place == "part.loop[0]"
     workbench.history.open_run(run_id)
@@ -229,7 +227,7 @@ def test_stored_run_that_lacks_a_part_installs_it_and_resumes(
     press(document.bars, "Install…")
     (dialog,) = workbench.window.findChildren(InstallDialog)
     qtbot.mouseClick(dialog.start, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED, timeout=30_000)
+    qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED)
     ended(document, qtbot)
 
 
@@ -280,12 +278,12 @@ def test_status_bar_links_to_the_stored_run(workbench: Workbench, store: Store, 
     assert not summary.isVisible()
     ended(document, qtbot)
     run_id = document.session.shown.run_id
-    qtbot.waitUntil(summary.isVisible, timeout=10_000)
+    qtbot.waitUntil(summary.isVisible)
     assert summary.text() == f"Stored as run {run_id[:6]}"
     summary.setFocus()
     QTest.keyClick(summary, Qt.Key.Key_Space)
     assert workbench.bottom_panel.open_panel == "runs"
-    qtbot.waitUntil(lambda: [run.run_id for run in panel.view.selected] == [run_id], timeout=10_000)
+    qtbot.waitUntil(lambda: [run.run_id for run in panel.view.selected] == [run_id])
     assert panel.view.hasFocus()
     assert panel.run_filter.is_all
     workbench.documents.new()
@@ -347,7 +345,7 @@ def test_failed_run_resumes_where_it_failed_in_the_window(
     assert "Failed" in page.bar.text
     press(page.bar, "Resume")
     # Its status is not checked: it may have ended by now.
-    qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED, timeout=10_000)
+    qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED)
     ended(document, qtbot)
     view_model = document.session.shown.view_model
     assert view_model is not None
@@ -402,7 +400,7 @@ def test_retention_runs_after_a_run_has_ended(workbench: Workbench, store: Store
     document = workbench.documents.open_copy(refine())
     workbench.runs.run(document)
     ended(document, qtbot)
-    qtbot.waitUntil(lambda: "0002" not in {run.run_id for run in store.runs()}, timeout=10_000)
+    qtbot.waitUntil(lambda: "0002" not in {run.run_id for run in store.runs()})
     assert {run.run_id for run in store.runs()} >= {"0000", document.session.shown.run_id}
 
 

@@ -73,13 +73,13 @@ def test_resuming_a_workflow_that_runs_code_asks_first(
     QTest.mouseClick(dialog.resume, Qt.MouseButton.LeftButton)
 
     if is_allowed:
-        qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED, timeout=10_000)
+        qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED)
         ended(workbench.history.pages[run_id].document, qtbot)
         view_model = workbench.history.pages[run_id].session.shown.view_model
         assert view_model is not None
         assert view_model.outputs == {"out": {"exit_code": 0, "stdout": "42\n", "stderr": ""}}
     else:
-        qtbot.waitUntil(lambda: "runs code on this machine" in workbench.status_bar.refusal.full_text, timeout=10_000)
+        qtbot.waitUntil(lambda: "runs code on this machine" in workbench.status_bar.refusal.full_text)
 
 
 def test_run_reads_files_in_the_document_folder_once_allowed(
@@ -96,7 +96,7 @@ def test_run_reads_files_in_the_document_folder_once_allowed(
     tick(dialog.fields.folder)
     QTest.keyClick(dialog, Qt.Key.Key_Return)
 
-    qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED, timeout=10_000)
+    qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED)
     ended(workbench.history.pages[run_id].document, qtbot)
     view_model = workbench.history.pages[run_id].session.shown.view_model
     assert view_model is not None
@@ -116,17 +116,15 @@ def test_fork_dialog_asks_for_permissions(workbench: Workbench, store: Store, qt
         lambda: run_id in workbench.history.pages and workbench.history.pages[run_id].session.shown.run_id == run_id
     )
     workbench.history.fork_from(workbench.history.pages[run_id].document, "use")
-    qtbot.waitUntil(
-        lambda: any(dialog.plan is not None for dialog in workbench.window.findChildren(ForkDialog)), timeout=10_000
-    )
+    qtbot.waitUntil(lambda: any(dialog.plan is not None for dialog in workbench.window.findChildren(ForkDialog)))
     (dialog,) = workbench.window.findChildren(ForkDialog)
     code = next(box for box in dialog.findChildren(QCheckBox) if box.isVisible() and "code" in box.text())
     tick(code)
     QTest.mouseClick(dialog.run, Qt.MouseButton.LeftButton)
 
-    qtbot.waitUntil(lambda: len(store.runs()) == 2, timeout=10_000)
+    qtbot.waitUntil(lambda: len(store.runs()) == 2)
     fork = next(run.run_id for run in store.runs() if run.run_id != run_id)
-    qtbot.waitUntil(lambda: store.find(fork).status is RunStatus.COMPLETED, timeout=10_000)
+    qtbot.waitUntil(lambda: store.find(fork).status is RunStatus.COMPLETED)
     assert fork in workbench.history.pages
     ended(workbench.history.pages[fork].document, qtbot)
 
@@ -159,7 +157,7 @@ def test_run_without_budget_left_resumes_with_a_larger_one_from_the_window(
     QTest.keyClicks(dialog.fields.tokens, "20000")
     QTest.mouseClick(dialog.resume, Qt.MouseButton.LeftButton)
 
-    qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED, timeout=10_000)
+    qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED)
     ended(workbench.history.pages[run_id].document, qtbot)
 
 

@@ -51,14 +51,14 @@ def ask_to_resume(workbench: Workbench, run_id: str, qtbot: QtBot) -> DocumentPa
 def past(workbench: Workbench, run_id: str, qtbot: QtBot) -> DocumentPage:
     """Open a run."""
     workbench.history.open_run(run_id)
-    qtbot.waitUntil(lambda: run_id in workbench.history.pages, timeout=10_000)
+    qtbot.waitUntil(lambda: run_id in workbench.history.pages)
     page = workbench.history.pages[run_id]
-    qtbot.waitUntil(lambda: page.bar.isVisible() and page.session.shown.run_id == run_id, timeout=10_000)
+    qtbot.waitUntil(lambda: page.bar.isVisible() and page.session.shown.run_id == run_id)
     return page.document
 
 
 def asked(workbench: Workbench, qtbot: QtBot) -> QMessageBox:
-    qtbot.waitUntil(lambda: any(box.isVisible() for box in workbench.window.findChildren(QMessageBox)), timeout=10_000)
+    qtbot.waitUntil(lambda: any(box.isVisible() for box in workbench.window.findChildren(QMessageBox)))
     return question(workbench.window)
 
 
@@ -77,7 +77,7 @@ def test_original_workflow_resumes_the_run_itself(
     assert "workflow has changed" in box.text()
     assert "• “Prompt” of “Draft” was changed." in box.informativeText()
     answer(workbench.window, "Use the original workflow")
-    qtbot.waitUntil(lambda: store.find(failed).status is RunStatus.COMPLETED, timeout=10_000)
+    qtbot.waitUntil(lambda: store.find(failed).status is RunStatus.COMPLETED)
     ended(document, qtbot)
     assert document.session.shown.view_model is not None
     drafts = [document.session.shown.view_model.nodes[f"loop[{index}].draft"] for index in range(3)]
@@ -102,7 +102,6 @@ def test_current_workflow_starts_a_new_run_that_reuses_completed_steps(
     assert document is not None
     qtbot.waitUntil(
         lambda: document.session.shown.view_model is not None and document.session.shown.view_model.is_over,
-        timeout=10_000,
     )
     ended(document, qtbot)
     view_model = document.session.shown.view_model
@@ -114,7 +113,7 @@ def test_current_workflow_starts_a_new_run_that_reuses_completed_steps(
     assert (run.parent, run.forked_at, run.status) == (failed, "", RunStatus.COMPLETED)
     assert store.find(failed).status is RunStatus.FAILED
     bar = workbench.history.pages[run.run_id].bar
-    qtbot.waitUntil(lambda: bar.origin == f"Fork of {failed[:6]}", timeout=10_000)
+    qtbot.waitUntil(lambda: bar.origin == f"Fork of {failed[:6]}")
 
 
 def test_invalid_document_is_refused_without_a_new_tab(
@@ -125,14 +124,14 @@ def test_invalid_document_is_refused_without_a_new_tab(
     old = ask_to_resume(workbench, failed, qtbot)
     asked(workbench, qtbot)
     answer(workbench.window, "Use the current workflow")
-    qtbot.waitUntil(lambda: "nobody" in workbench.status_bar.refusal.full_text, timeout=10_000)
+    qtbot.waitUntil(lambda: "nobody" in workbench.status_bar.refusal.full_text)
     assert workbench.tabs.documents == [old]
     assert len(store.runs()) == 1
 
 
 def test_unchanged_workflow_asks_nothing(workbench: Workbench, store: Store, failed: str, qtbot: QtBot) -> None:
     document = ask_to_resume(workbench, failed, qtbot)
-    qtbot.waitUntil(lambda: store.find(failed).status is RunStatus.COMPLETED, timeout=10_000)
+    qtbot.waitUntil(lambda: store.find(failed).status is RunStatus.COMPLETED)
     ended(document, qtbot)
     assert not workbench.window.findChildren(QMessageBox)
 
@@ -154,14 +153,14 @@ def test_run_resumed_by_another_program_stays_displayed_with_the_error(
     qtbot.waitUntil(lambda: store.find(failed).status is RunStatus.RUNNING)
     press(page.bar, "Resume")
     refusal = workbench.status_bar.refusal
-    qtbot.waitUntil(lambda: "running in another" in refusal.full_text, timeout=10_000)
+    qtbot.waitUntil(lambda: "running in another" in refusal.full_text)
     ended(document, qtbot)
     session = document.session
     assert iterations(session) == ["The sea is wide, draft 1."]
     assert (session.shown.run_id, session.shown.workflow) == (failed, refine())
     assert session.shown.read_results is not None
     session.shown.look_at("loop", 0)
-    qtbot.waitUntil(lambda: session.shown.view_model.node("draft", session.shown.chosen).calls != (), timeout=10_000)
+    qtbot.waitUntil(lambda: session.shown.view_model.node("draft", session.shown.chosen).calls != ())
 
     qtbot.waitUntil(lambda: page.bar.text.endswith("Running"))
     assert not any(button.text() == "Resume" for button in page.bar.findChildren(QPushButton) if button.isVisible())
@@ -169,7 +168,7 @@ def test_run_resumed_by_another_program_stays_displayed_with_the_error(
     journal.close()
     qtbot.waitUntil(lambda: page.bar.text.endswith("Interrupted"))
     press(page.bar, "Resume")
-    qtbot.waitUntil(lambda: store.find(failed).status is RunStatus.COMPLETED, timeout=10_000)
+    qtbot.waitUntil(lambda: store.find(failed).status is RunStatus.COMPLETED)
     ended(document, qtbot)
     assert len(iterations(session)) == 3
 
@@ -183,7 +182,7 @@ def test_second_click_on_resume_does_nothing(
     asked(workbench, qtbot)
     qtbot.waitUntil(lambda: not workbench.history.access.is_busy)
     answer(workbench.window, "Use the original workflow")  # the only question that is open
-    qtbot.waitUntil(lambda: store.find(failed).status is RunStatus.COMPLETED, timeout=10_000)
+    qtbot.waitUntil(lambda: store.find(failed).status is RunStatus.COMPLETED)
     ended(document, qtbot)
     assert len(iterations(document.session)) == 3
     assert not any(box.isVisible() for box in workbench.window.findChildren(QMessageBox))

@@ -38,7 +38,7 @@ def panel(access: StoreClient, answers: Answers, qtbot: QtBot) -> Iterator[RunsP
 
 
 def shown(panel: RunsPanel, qtbot: QtBot) -> None:
-    with qtbot.waitSignal(panel.listed, timeout=5000):
+    with qtbot.waitSignal(panel.listed):
         panel.show()
 
 
@@ -57,7 +57,7 @@ def cells(panel: RunsPanel, row: int) -> list[str]:
 
 
 def until_listed(panel: RunsPanel, qtbot: QtBot, act: Callable[[], object]) -> None:
-    with qtbot.waitSignal(panel.listed, timeout=5000):
+    with qtbot.waitSignal(panel.listed):
         act()
 
 
@@ -68,7 +68,7 @@ def scroll_to_end(panel: RunsPanel, qtbot: QtBot, count: int) -> None:
         bar.setValue(bar.maximum())
         return panel.model.rowCount() == count
 
-    qtbot.waitUntil(is_there, timeout=10_000)
+    qtbot.waitUntil(is_there)
 
 
 def test_run_is_listed_with_its_summary(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:

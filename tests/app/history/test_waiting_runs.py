@@ -56,7 +56,7 @@ def waiting(workbench: Workbench, workflow: Workflow, qtbot: QtBot) -> DocumentP
 
 
 def asked(workbench: Workbench, document: DocumentPage, qtbot: QtBot) -> QuestionCard:
-    qtbot.waitUntil(lambda: document.questions.count == 1, timeout=10_000)
+    qtbot.waitUntil(lambda: document.questions.count == 1)
     QTest.mouseClick(workbench.status_bar.question, LEFT)
     card = document.questions.current
     assert card is not None
@@ -146,18 +146,16 @@ def test_stored_run_shows_the_steps_of_its_agent(
     script.write_text(json.dumps({"rules": [{"node": "agent", "replies": [call, "Nothing there."]}]}))
     run_id = run_and_store(store, agent(tools=["search_files"]), f"scripted:{script}")
     workbench.history.open_run(run_id)
-    qtbot.waitUntil(
-        lambda: workbench.current is not None and workbench.current.session.shown.run_id == run_id, timeout=10_000
-    )
+    qtbot.waitUntil(lambda: workbench.current is not None and workbench.current.session.shown.run_id == run_id)
     document = workbench.current
     assert document is not None
     document.session.select(["agent"])
     document.inspector.show_result()
-    qtbot.waitUntil(lambda: "steps" in document.inspector.result.sections, timeout=10_000)
+    qtbot.waitUntil(lambda: "steps" in document.inspector.result.sections)
     steps = document.inspector.result.sections["steps"].content.view.text()
     assert steps.startswith("Turn 1\nI look.\n→ search_files(query: sea)\n= ")
     node = document.canvas.view.nodes["agent"]
-    qtbot.waitUntil(lambda: node.status_item is not None, timeout=10_000)
+    qtbot.waitUntil(lambda: node.status_item is not None)
     assert node.status_item.status.line == "Nothing there."
 
 
@@ -176,9 +174,9 @@ def test_window_closes_while_a_run_waits_and_the_answer_comes_later(
 
     later = make_window()
     later.bottom_panel.unfold("runs")
-    qtbot.waitUntil(lambda: "waiting for your answer" in later.notices.text("unfinished"), timeout=10_000)
+    qtbot.waitUntil(lambda: "waiting for your answer" in later.notices.text("unfinished"))
     press_in(later.notices, "Show run")
-    qtbot.waitUntil(lambda: later.current is not None and later.current.session.shown.run_id == run_id, timeout=10_000)
+    qtbot.waitUntil(lambda: later.current is not None and later.current.session.shown.run_id == run_id)
     shown = later.current
     assert shown is not None
     press_in(later.history.pages[run_id].bar, "Resume")

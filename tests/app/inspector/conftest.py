@@ -74,7 +74,7 @@ class Bench:
 
     def run(self, script: Path, **inputs: Value) -> None:
         """Run the document to its end with a scripted model."""
-        with self.qtbot.waitSignal(self.session.shown.ended, timeout=10_000):
+        with self.qtbot.waitSignal(self.session.shown.ended):
             self.session.start_run(inputs, RunOptions(model=f"scripted:{script}"))
         self.settle()
 

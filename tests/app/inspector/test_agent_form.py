@@ -134,7 +134,7 @@ def test_note_reaches_the_next_call_of_a_running_node(open_inspector: OpenInspec
 
     bench.select("task")
     bench.qtbot.waitUntil(lambda: not note.isVisible())
-    with bench.qtbot.waitSignal(session.shown.ended, timeout=10_000):
+    with bench.qtbot.waitSignal(session.shown.ended):
         assert session.shown.live is not None
         session.shown.live.answer("agent", "", "blue", "")
     bench.select("agent")

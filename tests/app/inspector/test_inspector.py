@@ -520,7 +520,7 @@ def test_theme_and_text_size_do_not_change_the_document(open_inspector: OpenInsp
     before = bench.session.workflow
     bench.select("draft")
     types = {node.type for node in before.nodes}
-    bench.qtbot.waitUntil(lambda: types <= set(bench.inspector._pages), timeout=20_000)  # also those not shown yet
+    bench.qtbot.waitUntil(lambda: types <= set(bench.inspector._pages))  # also those not shown yet
 
     for choice, scale in (("light", 1.0), ("dark", 1.5), ("dark", 1.0)):
         style().choose(choice, scale)

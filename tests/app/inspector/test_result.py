@@ -236,7 +236,7 @@ def test_long_text_shows_its_beginning_and_the_rest_on_demand(
     bench.qtbot.waitUntil(content.more.isVisible)
     content.more.setFocus()
     QTest.keyClick(content.more, Qt.Key.Key_Space)
-    bench.qtbot.waitUntil(lambda: content.is_complete, timeout=20_000)
+    bench.qtbot.waitUntil(lambda: content.is_complete)
     assert content.view.text().replace("\n", "") == text
     assert not content.more.isVisible()
 

@@ -342,7 +342,7 @@ def test_search_field_of_the_viewer_follows_the_text_size(viewer: Open) -> None:
 def test_viewer_finds_what_follows_the_beginning_of_a_long_text(viewer: Open, qtbot: QtBot) -> None:
     made = viewer("word\n" * INITIAL_CHARACTERS + "needle")
     made.search.setText("needle")
-    qtbot.waitUntil(lambda: made.count.text() == "1 of 1", timeout=20_000)
+    qtbot.waitUntil(lambda: made.count.text() == "1 of 1")
     assert made.view.plain.view.textCursor().block().text() == "needle"
 
 

@@ -85,7 +85,7 @@ def test_mcp_server_can_be_added_checked_and_removed(dialog: SettingsDialog, fil
     fill(section, "sample", f"{sys.executable} {RAW} chatty", "MODE='two words'")
     qtbot.mouseClick(section.form.add, LEFT)
     assert not section.form.add.isEnabled()
-    qtbot.waitUntil(section.list.isVisible, timeout=20_000)
+    qtbot.waitUntil(section.list.isVisible)
 
     assert texts(section) == [f"sample   ·   1 tool   ·   {sys.executable} {RAW} chatty"]
     assert mentions(section.form.note.text(), "Added. … sample/…")
@@ -97,11 +97,11 @@ def test_mcp_server_can_be_added_checked_and_removed(dialog: SettingsDialog, fil
 
     qtbot.mouseClick(section.list_tools, LEFT)
     assert section.note.text() == "Connecting to sample…"
-    qtbot.waitUntil(section.list_tools.isEnabled, timeout=20_000)
+    qtbot.waitUntil(section.list_tools.isEnabled)
     assert section.note.text() == ""
 
     qtbot.mouseClick(section.remove, LEFT)
-    qtbot.waitUntil(lambda: not section.list.isVisible(), timeout=20_000)
+    qtbot.waitUntil(lambda: not section.list.isVisible())
     assert read_extensions(file).servers == {}
     assert "sample/work" not in all_tools()
 
@@ -116,7 +116,7 @@ def test_offer_to_install_ends_with_the_server_that_needed_it(
     section = servers(dialog)
     qtbot.waitUntil(lambda: len(texts(section)) == 2)
     qtbot.mouseClick(section.list_tools, LEFT)
-    qtbot.waitUntil(section.install.isVisible, timeout=20_000)
+    qtbot.waitUntil(section.install.isVisible)
     qtbot.mouseClick(section.remove, LEFT)
     qtbot.waitUntil(lambda: len(texts(section)) == 1)
 
@@ -144,13 +144,13 @@ def test_missing_client_of_mcp_servers_is_installed_and_the_tools_are_listed(
             button, start = section.form.install, section.form.add
         assert not button.isVisible()
         qtbot.mouseClick(start, LEFT)
-        qtbot.waitUntil(button.isVisible, timeout=20_000)
+        qtbot.waitUntil(button.isVisible)
     qtbot.mouseClick(button, LEFT)
     (installer,) = dialog.findChildren(InstallDialog)
     assert installer.requirements.text().startswith("mcp<3")
     use_stub_client(monkeypatch, tmp_path / "bin", "")
     qtbot.mouseClick(installer.start, LEFT)
-    qtbot.waitUntil(lambda: any("tools not listed" not in text for text in texts(section)), timeout=30_000)
+    qtbot.waitUntil(lambda: any("tools not listed" not in text for text in texts(section)))
 
     assert not button.isVisible()
 
@@ -167,13 +167,13 @@ def test_secret_is_in_the_keyring_and_in_no_file(
     assert section.form.secrets["SAMPLE_SECRET"].echoMode() is QLineEdit.EchoMode.Password
     QTest.keyClicks(section.form.secrets["SAMPLE_SECRET"], CANARY)
     qtbot.mouseClick(section.form.add, LEFT)
-    qtbot.waitUntil(section.form.add.isEnabled, timeout=20_000)
+    qtbot.waitUntil(section.form.add.isEnabled)
     assert '"sample" needs SAMPLE_MODE' in section.form.note.text()
     assert ring.kept == {}
 
     QTest.keyClicks(section.form.secrets["SAMPLE_MODE"], "quiet")
     qtbot.mouseClick(section.form.add, LEFT)
-    qtbot.waitUntil(section.list.isVisible, timeout=20_000)
+    qtbot.waitUntil(section.list.isVisible)
     assert SecretVariables({}).values(["SAMPLE_SECRET", "SAMPLE_MODE"]) == {
         "SAMPLE_SECRET": CANARY,
         "SAMPLE_MODE": "quiet",
@@ -211,7 +211,7 @@ def test_unreachable_server_is_reported_and_not_stored(dialog: SettingsDialog, f
     fill(section, "sample", "no-such-program")
     section.form.where.setFocus()
     QTest.keyClick(section.form.where, Qt.Key.Key_Return)
-    qtbot.waitUntil(section.form.add.isEnabled, timeout=20_000)
+    qtbot.waitUntil(section.form.add.isEnabled)
     assert 'there is no program "no-such-program"' in section.form.note.text()
     assert not file.exists()
 
@@ -246,7 +246,7 @@ def test_plugin_is_enabled_and_a_broken_one_shows_its_error(
     dialog.show_page("plugins")
     section = dialog.plugins
     assert isinstance(section, PluginsSection)
-    qtbot.waitUntil(lambda: "windowed" in section.boxes, timeout=20_000)
+    qtbot.waitUntil(lambda: "windowed" in section.boxes)
     assert section.boxes["windowed"].text() == "windowed   ·   windowed 1.0"
     assert not section.boxes["windowed"].isChecked()
     assert "windowed_module" not in sys.modules
@@ -254,17 +254,17 @@ def test_plugin_is_enabled_and_a_broken_one_shows_its_error(
     section.boxes["windowed"].click()
     section._additions.changed.emit()
     assert section.boxes["windowed"].isChecked(), "the state from before the click does not return meanwhile"
-    qtbot.waitUntil(section.boxes["windowed"].isEnabled, timeout=20_000)
+    qtbot.waitUntil(section.boxes["windowed"].isEnabled)
     assert "sampled" in all_tools()
     assert json.loads(file.read_text())["plugins"] == ["windowed"]
 
     section.boxes["broken"].click()
-    qtbot.waitUntil(section.boxes["broken"].isEnabled, timeout=20_000)
+    qtbot.waitUntil(section.boxes["broken"].isEnabled)
     assert section.note.text().startswith('The plugin "broken" cannot be loaded (ZeroDivisionError')
     assert not section.boxes["broken"].isChecked()
 
     section.boxes["windowed"].click()
-    qtbot.waitUntil(section.boxes["windowed"].isEnabled, timeout=20_000)
+    qtbot.waitUntil(section.boxes["windowed"].isEnabled)
     assert section.note.text() == "Restart Loopwright to unload windowed."
     assert read_extensions(file).plugins == ()
 

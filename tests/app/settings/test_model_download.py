@@ -63,7 +63,7 @@ def dialog(
 
 def press(dialog: ModelDownloadDialog, qtbot: QtBot, text: str) -> None:
     """Press the main button once it has a text."""
-    qtbot.waitUntil(lambda: dialog.start.text() == text and dialog.start.isEnabled(), timeout=20_000)
+    qtbot.waitUntil(lambda: dialog.start.text() == text and dialog.start.isEnabled())
     qtbot.mouseClick(dialog.start, LEFT)
 
 
@@ -75,9 +75,9 @@ def row_of(dialog: ModelDownloadDialog, title: str) -> int:
 def pause_in_the_middle(dialog: ModelDownloadDialog, hub: LoopbackHub, qtbot: QtBot) -> None:
     hub.content_answers.append(Answer(stall_after=1_000_000))
     press(dialog, qtbot, "Download")
-    qtbot.waitUntil(lambda: dialog.status.text().startswith("1.0 MB of 2.0 MB"), timeout=20_000)
+    qtbot.waitUntil(lambda: dialog.status.text().startswith("1.0 MB of 2.0 MB"))
     press(dialog, qtbot, "Pause")
-    qtbot.waitUntil(lambda: not dialog.is_running, timeout=20_000)
+    qtbot.waitUntil(lambda: not dialog.is_running)
     hub.go_on.set()
 
 
@@ -94,7 +94,7 @@ def test_downloaded_model_is_used_where_it_was_wanted(
 ) -> None:
     used: list[str] = []
     dialog.show_for(used.append)
-    with qtbot.waitSignal(dialog.downloaded, timeout=20_000) as signal:
+    with qtbot.waitSignal(dialog.downloaded) as signal:
         press(dialog, qtbot, "Download")
     press(dialog, qtbot, "Use this model")
 
@@ -132,7 +132,7 @@ def test_demo_model_that_a_run_could_not_load_can_be_downloaded_though_its_file_
     ran: list[str] = []
     dialog.show_for(None, DEMO, ran.append)
     press(dialog, qtbot, "Download")
-    qtbot.waitUntil(lambda: bool(ran), timeout=20_000)
+    qtbot.waitUntil(lambda: bool(ran))
 
     assert ran == [EMBEDDED_MODEL]
     assert dialog.start.text() == "Use as default model"
@@ -141,7 +141,7 @@ def test_demo_model_that_a_run_could_not_load_can_be_downloaded_though_its_file_
 def test_paused_download_resumes(dialog: ModelDownloadDialog, hub: LoopbackHub, qtbot: QtBot) -> None:
     pause_in_the_middle(dialog, hub, qtbot)
     assert dialog.status.text().startswith("Paused: 1.0 MB")
-    with qtbot.waitSignal(dialog.downloaded, timeout=20_000):
+    with qtbot.waitSignal(dialog.downloaded):
         press(dialog, qtbot, "Resume")
 
     assert hub.range_starts == [None, "bytes=1000000-"]
@@ -161,18 +161,18 @@ def test_closing_pauses_the_download(
 ) -> None:
     hub.content_answers.append(Answer(stall_after=1_000_000))
     press(dialog, qtbot, "Download")
-    qtbot.waitUntil(lambda: dialog.status.text().startswith("1.0 MB of 2.0 MB"), timeout=20_000)
+    qtbot.waitUntil(lambda: dialog.status.text().startswith("1.0 MB of 2.0 MB"))
     dialog.close()
     part = models_folder() / "qwen2.5-1.5b-instruct-q4_k_m.gguf.part"
-    qtbot.waitUntil(lambda: part.stat().st_size == 1_000_000, timeout=20_000)
+    qtbot.waitUntil(lambda: part.stat().st_size == 1_000_000)
 
 
 def test_any_file_of_the_hub_is_looked_up_first(dialog: ModelDownloadDialog, hub: LoopbackHub, qtbot: QtBot) -> None:
     qtbot.keyClicks(dialog.other, "maker/model/other.gguf")
     assert dialog.other.text() == "maker/model/other.gguf"
     press(dialog, qtbot, "Look up")
-    qtbot.waitUntil(lambda: "other.gguf: 2.0 MB" in dialog.about.text(), timeout=20_000)
-    with qtbot.waitSignal(dialog.downloaded, timeout=20_000) as signal:
+    qtbot.waitUntil(lambda: "other.gguf: 2.0 MB" in dialog.about.text())
+    with qtbot.waitSignal(dialog.downloaded) as signal:
         press(dialog, qtbot, "Download")
 
     assert signal.args == ["gguf:other"]
@@ -204,9 +204,9 @@ def test_answer_about_a_text_that_was_changed_is_ignored(
     changed = "maker/model/another.gguf"
     dialog.other.selectAll()
     qtbot.keyClicks(dialog.other, changed)
-    qtbot.waitUntil(lambda: len(hub.asked) == 1, timeout=20_000)
+    qtbot.waitUntil(lambda: len(hub.asked) == 1)
     press(dialog, qtbot, "Look up")
-    qtbot.waitUntil(lambda: dialog.chosen is not None, timeout=20_000)
+    qtbot.waitUntil(lambda: dialog.chosen is not None)
 
     assert dialog.chosen is not None
     assert dialog.chosen.target.name == "another.gguf"
@@ -218,7 +218,7 @@ def test_another_file_of_the_same_name_is_not_offered_for_use(dialog: ModelDownl
     (models_folder() / "other.gguf").write_bytes(b"GGUF")
     qtbot.keyClicks(dialog.other, "maker/model/other.gguf")
     press(dialog, qtbot, "Look up")
-    qtbot.waitUntil(lambda: "another file" in dialog.status.text(), timeout=20_000)
+    qtbot.waitUntil(lambda: "another file" in dialog.status.text())
 
     assert dialog.chosen is None
     assert dialog.start.text() == "Look up"
@@ -244,7 +244,7 @@ def test_every_paused_download_has_a_row_to_resume_or_delete_it(
     assert again.table.currentRow() == rows[0]
     assert [again.table.item(row, 2).text() for row in rows] == ["1.0 MB of 1.1 GB", *["1.0 MB of 2.0 MB"] * 2]
     again.table.selectRow(rows[1])
-    with qtbot.waitSignal(again.downloaded, timeout=20_000):
+    with qtbot.waitSignal(again.downloaded):
         press(again, qtbot, "Resume")
     assert (models_folder() / "one.gguf").read_bytes() == CONTENT
     assert hub.range_starts[-1] == "bytes=1000000-"
@@ -269,16 +269,16 @@ def answer(dialog: ModelDownloadDialog, text: str) -> str:
 
 def test_downloaded_model_is_deleted_after_a_question(dialog: ModelDownloadDialog, qtbot: QtBot) -> None:
     assert not dialog.delete.isVisible()
-    with qtbot.waitSignal(dialog.downloaded, timeout=20_000):
+    with qtbot.waitSignal(dialog.downloaded):
         press(dialog, qtbot, "Download")
     file = models_folder() / "qwen2.5-1.5b-instruct-q4_k_m.gguf"
     qtbot.mouseClick(dialog.delete, LEFT)
     question = answer(dialog, "Cancel")
     assert (str(file) in question, "(2.0 MB)" in question, file.exists()) == (True, True, True)
 
-    qtbot.waitUntil(lambda: not dialog.findChildren(QMessageBox), timeout=20_000)
+    qtbot.waitUntil(lambda: not dialog.findChildren(QMessageBox))
     qtbot.mouseClick(dialog.delete, LEFT)
-    with qtbot.waitSignal(dialog.deleted, timeout=20_000) as signal:
+    with qtbot.waitSignal(dialog.deleted) as signal:
         answer(dialog, "Delete")
     assert signal.args == ["gguf:qwen2.5-1.5b-instruct-q4_k_m"]
     assert list(models_folder().iterdir()) == []
@@ -293,7 +293,7 @@ def test_model_in_several_files_is_deleted_as_one(dialog: ModelDownloadDialog, q
     dialog.table.selectRow(row_of(dialog, "Big"))
     assert dialog.start.text() == "Use as default model"
     qtbot.mouseClick(dialog.delete, LEFT)
-    with qtbot.waitSignal(dialog.deleted, timeout=20_000):
+    with qtbot.waitSignal(dialog.deleted):
         assert "2 more files" in answer(dialog, "Delete")
 
     assert list(models_folder().iterdir()) == []
@@ -324,7 +324,7 @@ def test_file_that_cannot_be_used_can_only_be_deleted(
 
 def test_dialog_grows_with_the_text_size_while_it_is_open(dialog: ModelDownloadDialog, qtbot: QtBot) -> None:
     style().choose("dark", 1.5)
-    qtbot.waitUntil(lambda: dialog.width() >= 1.5 * model_download.WIDTH, timeout=20_000)
+    qtbot.waitUntil(lambda: dialog.width() >= 1.5 * model_download.WIDTH)
     bottoms = [widget.geometry().bottom() for widget in (dialog.table, dialog.other, dialog.about, dialog.start)]
 
     assert bottoms == sorted(bottoms)
@@ -352,16 +352,16 @@ def test_loaded_model_is_deleted_but_not_one_that_a_run_uses(
     call = engine_thread.ask(
         model.complete(Request((Message("user", "Count to a thousand."),)), began.append), lambda _reply: None, print
     )
-    qtbot.waitUntil(lambda: bool(began), timeout=60_000)
+    qtbot.waitUntil(lambda: bool(began))
     dialog.show_for(None)
     dialog.table.selectRow(row_of(dialog, "Tiny-Chat"))
     qtbot.mouseClick(dialog.delete, LEFT)
     answer(dialog, "Delete")
-    qtbot.waitUntil(lambda: "gguf:tiny-chat" in dialog.status.text(), timeout=20_000)
+    qtbot.waitUntil(lambda: "gguf:tiny-chat" in dialog.status.text())
     assert file.exists()
 
     call.cancel()
-    qtbot.waitUntil(lambda: not dialog.findChildren(QMessageBox), timeout=20_000)
+    qtbot.waitUntil(lambda: not dialog.findChildren(QMessageBox))
 
     def is_deleted() -> bool:  # once the call has ended
         if dialog.delete.isVisible() and not dialog.findChildren(QMessageBox):
@@ -370,7 +370,7 @@ def test_loaded_model_is_deleted_but_not_one_that_a_run_uses(
                 answer(dialog, "Delete")
         return not file.is_symlink()
 
-    qtbot.waitUntil(is_deleted, timeout=20_000)
+    qtbot.waitUntil(is_deleted)
     assert process_id(model) is None
 
 
@@ -390,15 +390,15 @@ def test_model_that_was_deleted_meanwhile_leaves_the_list(dialog: ModelDownloadD
 def test_refusal_offers_a_key_for_the_host(dialog: ModelDownloadDialog, hub: LoopbackHub, qtbot: QtBot) -> None:
     hub.hub_answers.append(Answer(401, (("X-Error-Code", "GatedRepo"),)))
     press(dialog, qtbot, "Download")
-    qtbot.waitUntil(dialog.add_key.isVisible, timeout=20_000)
+    qtbot.waitUntil(dialog.add_key.isVisible)
     host = hub.url.removeprefix("http://")
     assert host in dialog.status.text()
     qtbot.mouseClick(dialog.add_key, LEFT)
     (key,) = dialog.findChildren(KeyDialog)
     qtbot.keyClicks(key.field, "hf_secret")
-    with qtbot.waitSignal(key.key_saved, timeout=20_000):
+    with qtbot.waitSignal(key.key_saved):
         qtbot.mouseClick(key.save, LEFT)
-    with qtbot.waitSignal(dialog.downloaded, timeout=20_000):
+    with qtbot.waitSignal(dialog.downloaded):
         press(dialog, qtbot, "Download")
 
     assert [headers["Authorization"] for _, headers in hub.asked][-1] == "Bearer hf_secret"
@@ -410,9 +410,9 @@ def test_failed_download_says_why_and_can_be_repeated(
 ) -> None:
     hub.linked_etag = "0" * 64
     press(dialog, qtbot, "Download")
-    qtbot.waitUntil(lambda: "checksum" in dialog.status.text(), timeout=20_000)
+    qtbot.waitUntil(lambda: "checksum" in dialog.status.text())
     hub.linked_etag = None
-    with qtbot.waitSignal(dialog.downloaded, timeout=20_000):
+    with qtbot.waitSignal(dialog.downloaded):
         press(dialog, qtbot, "Download")
 
 

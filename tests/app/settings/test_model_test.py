@@ -167,5 +167,5 @@ def test_result_for_a_deleted_widget_is_ignored(engine_thread: EngineThread, qtb
 def test_built_in_model_replies(engine_thread: EngineThread, qtbot: QtBot) -> None:
     row = _row(engine_thread, qtbot, "embedded:smollm2-135m")
     qtbot.mouseClick(row.button, LEFT)
-    qtbot.waitUntil(lambda: not row.is_running, timeout=60_000)
+    qtbot.waitUntil(lambda: not row.is_running)
     assert row.result.text().startswith("✓ Replied in ")

@@ -156,7 +156,7 @@ def test_the_start_page(whole: Whole) -> None:
 def ran(whole: Whole) -> Whole:
     """Self-Refine, run to its end."""
     whole.workbench.documents.open_template(TEMPLATE)
-    with whole.qtbot.waitSignal(whole.document.session.shown.ended, timeout=10_000):
+    with whole.qtbot.waitSignal(whole.document.session.shown.ended):
         whole.press(Qt.Key.Key_F5)
     return whole
 

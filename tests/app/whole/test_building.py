@@ -116,7 +116,7 @@ def choose_value(whole: Whole, combo: QComboBox, value: str) -> None:
 def check_run(whole: Whole) -> None:
     """The run that is under way ends by the exit condition that was chosen."""
     session = whole.document.session
-    whole.qtbot.waitUntil(lambda: session.shown.live is None and session.shown.view_model is not None, timeout=10_000)
+    whole.qtbot.waitUntil(lambda: session.shown.live is None and session.shown.view_model is not None)
     assert session.shown.view_model is not None
     assert session.shown.view_model.status == "completed"
     (loop,) = session.shown.view_model.loops.values()

@@ -11,7 +11,7 @@ def test_first_run_takes_two_clicks(whole: Whole) -> None:
     card = next(card for card in whole.workbench.gallery.cards if card.template.title == "Self-Refine")
     QTest.mouseClick(card.button, Qt.MouseButton.LeftButton)
     session = whole.document.session
-    with whole.qtbot.waitSignal(session.shown.ended, timeout=10_000):
+    with whole.qtbot.waitSignal(session.shown.ended):
         QTest.mouseClick(whole.workbench.run_bar.run, Qt.MouseButton.LeftButton)
     assert session.shown.view_model is not None
     assert session.shown.view_model.status == "completed"

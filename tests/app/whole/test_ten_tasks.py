@@ -64,7 +64,7 @@ def open_workflow(whole: Whole, workflow: Workflow, folder: Path) -> None:
 def ended_run(whole: Whole) -> RunViewModel:
     """Wait until the run of the current document has ended."""
     shown = whole.document.session.shown
-    whole.qtbot.waitUntil(lambda: shown.live is None and shown.view_model is not None, timeout=10_000)
+    whole.qtbot.waitUntil(lambda: shown.live is None and shown.view_model is not None)
     assert shown.view_model is not None
     return shown.view_model
 
@@ -219,7 +219,7 @@ def test_an_approval_is_answered_with_a_changed_value(person: Person, tmp_path: 
     whole.document.canvas.setFocus()
     whole.press(Qt.Key.Key_F5)
     stack = whole.document.questions
-    whole.qtbot.waitUntil(lambda: stack.current is not None and stack.current.isVisible(), timeout=10_000)
+    whole.qtbot.waitUntil(lambda: stack.current is not None and stack.current.isVisible())
     card = stack.current
     assert card is not None
     assert focus() is card.value
@@ -250,10 +250,10 @@ def test_two_iterations_are_compared(refining: Whole) -> None:
     press(panel, "Compare…")
     window = refining.workbench.history.compare
     assert window is not None
-    refining.qtbot.waitUntil(lambda: window.left.place.count() > 0, timeout=10_000)
+    refining.qtbot.waitUntil(lambda: window.left.place.count() > 0)
     choose(window.left.place, "Iteration 1")
     expected = ["The sea is wide, draft 1.", "The sea is wide, draft 3."]
-    refining.qtbot.waitUntil(lambda: [pane.toPlainText() for pane in window.panes] == expected, timeout=10_000)
+    refining.qtbot.waitUntil(lambda: [pane.toPlainText() for pane in window.panes] == expected)
     assert window.line.text() == "1 place differs: 1 word removed, 1 word added."
     window.close()
 
@@ -265,13 +265,13 @@ def test_a_run_is_forked_from_an_iteration_with_another_prompt(refining: Whole) 
     click_iteration(panel, 2)
     press(panel, "Fork from here…")
     window = refining.workbench.window
-    refining.qtbot.waitUntil(lambda: bool(window.findChildren(ForkDialog)), timeout=10_000)
+    refining.qtbot.waitUntil(lambda: bool(window.findChildren(ForkDialog)))
     (dialog,) = window.findChildren(ForkDialog)
     click(dialog.form.prompts["draft", "prompt"].viewport())
     refining.fill("Write about the moon: {{input}}")
-    refining.qtbot.waitUntil(dialog.run.isEnabled, timeout=10_000)
+    refining.qtbot.waitUntil(dialog.run.isEnabled)
     click(dialog.run)
-    refining.qtbot.waitUntil(lambda: refining.workbench.current is not parent, timeout=10_000)
+    refining.qtbot.waitUntil(lambda: refining.workbench.current is not parent)
     assert ended_run(refining).status == "completed"
     assert refining.workflow.node("draft").config["prompt"] == "Write about the moon: {{input}}"
     assert parent.session.workflow.node("draft").config["prompt"] == "Write: {{input}}"
@@ -283,8 +283,8 @@ def test_a_workflow_runs_for_each_row_of_a_table(refining: Whole) -> None:
     (batch,) = refining.workbench.window.findChildren(BatchWindow)
     QApplication.clipboard().setText("task\tid\nthe sun\t1\nthe rain\t2\n")
     press(batch, "Paste")
-    refining.qtbot.waitUntil(batch.start.isEnabled, timeout=10_000)
-    with refining.qtbot.waitSignal(batch.run_ended, timeout=10_000):
+    refining.qtbot.waitUntil(batch.start.isEnabled)
+    with refining.qtbot.waitSignal(batch.run_ended):
         click(batch.start)
     results = batch.view.model()
     assert [results.index(row, STATE).data() for row in range(results.rowCount())] == ["Done", "Done"]
@@ -301,7 +301,7 @@ def test_a_result_is_saved_as_a_file(refining: Whole, tmp_path: Path, answers: A
     assert isinstance(menu, QMenu)
     (action,) = (one for one in menu.actions() if one.text() == "Export as Markdown…")
     QTest.mouseClick(menu, Qt.MouseButton.LeftButton, pos=menu.actionGeometry(action).center())
-    refining.qtbot.waitUntil(answers.to_save.exists, timeout=10_000)
+    refining.qtbot.waitUntil(answers.to_save.exists)
     refining.qtbot.waitUntil(lambda: "draft 3" in (tmp_path / "run.md").read_text("utf-8"))
 
 

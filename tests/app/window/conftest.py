@@ -109,7 +109,7 @@ def end(workbench: Workbench, qtbot: QtBot) -> None:
         if document.session.shown.live is not None:
             document.session.shown.live.cancel()
         workbench.documents.drop(document)
-    qtbot.waitUntil(lambda: not workbench.closing.background, timeout=5000)
+    qtbot.waitUntil(lambda: not workbench.closing.background)
     workbench.closing.is_closing = True
     workbench.window.close()
     workbench.window.deleteLater()
@@ -129,7 +129,7 @@ def self_refine(workbench: Workbench) -> DocumentPage:
 
 def await_files(workbench: Workbench) -> None:
     """Wait until all requested files are read."""
-    deadline = QDeadlineTimer(5000)
+    deadline = QDeadlineTimer(60_000)
     while workbench.documents.is_reading:
         assert not deadline.hasExpired()
         QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
@@ -196,4 +196,4 @@ def press(parent: QWidget, title: str) -> None:
 
 def ended(document: DocumentPage, qtbot: QtBot) -> None:
     """Wait until a document's run is over."""
-    qtbot.waitUntil(lambda: document.session.shown.live is None, timeout=10_000)
+    qtbot.waitUntil(lambda: document.session.shown.live is None)

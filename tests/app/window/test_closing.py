@@ -62,7 +62,7 @@ def test_closing_a_running_tab_can_stop_the_run(workbench: Workbench, running: D
     answer(workbench.window, "Stop")
 
     assert workbench.documents.all == []
-    qtbot.waitUntil(lambda: workbench.closing.background == [], timeout=2000)
+    qtbot.waitUntil(lambda: workbench.closing.background == [])
 
 
 def test_run_continues_in_the_background_and_notifies_of_its_end(
@@ -77,7 +77,7 @@ def test_run_continues_in_the_background_and_notifies_of_its_end(
         assert workbench.documents.all == []
         assert workbench.closing.background == [self_refine]
 
-    qtbot.waitUntil(lambda: workbench.closing.background == [], timeout=5000)
+    qtbot.waitUntil(lambda: workbench.closing.background == [])
     assert workbench.notifier.last_text.startswith("“Self-Refine” is done after")
 
 
@@ -91,7 +91,7 @@ def test_closing_a_running_tab_also_asks_about_unsaved_changes(
     answer(workbench.window, "Don't save")
 
     assert workbench.documents.all == []
-    qtbot.waitUntil(lambda: workbench.closing.background == [], timeout=2000)
+    qtbot.waitUntil(lambda: workbench.closing.background == [])
 
 
 def test_closing_a_running_window_asks_and_cancel_keeps_it(workbench: Workbench, running: DocumentPage) -> None:
@@ -103,7 +103,7 @@ def test_closing_a_running_window_asks_and_cancel_keeps_it(workbench: Workbench,
 
 
 def test_closing_a_running_window_can_stop_the_run(workbench: Workbench, running: DocumentPage, qtbot: QtBot) -> None:
-    with qtbot.waitSignal(workbench.finished, timeout=2000):
+    with qtbot.waitSignal(workbench.finished):
         workbench.window.close()
         answer(workbench.window, "Stop")
 
@@ -113,7 +113,7 @@ def test_closing_a_running_window_can_stop_the_run(workbench: Workbench, running
 def test_program_ends_after_the_last_background_run(
     workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
 ) -> None:
-    with qtbot.waitSignal(workbench.finished, timeout=5000), held(workbench):
+    with qtbot.waitSignal(workbench.finished), held(workbench):
         QTest.keyClick(workbench.window, Qt.Key.Key_F5)
         workbench.window.close()
         answer(workbench.window, "Run in background")
@@ -128,7 +128,7 @@ def test_background_run_that_is_not_stored_is_cancelled_at_a_question(workbench:
     workbench.runs.step_node(document)
     qtbot.waitUntil(lambda: document.session.shown.view_model.node("text").state is NodeState.COMPLETED)
 
-    with qtbot.waitSignal(workbench.finished, timeout=5000):
+    with qtbot.waitSignal(workbench.finished):
         workbench.window.close()
         answer(workbench.window, "Run in background")
 
@@ -137,7 +137,7 @@ def test_paused_run_continues_in_the_background(workbench: Workbench, self_refin
     workbench.runs.step_node(self_refine)
     qtbot.waitUntil(lambda: self_refine.session.shown.view_model.status == "paused")
 
-    with qtbot.waitSignal(self_refine.session.shown.ended, timeout=5000):
+    with qtbot.waitSignal(self_refine.session.shown.ended):
         workbench.closing.close_document(self_refine)
         answer(workbench.window, "Run in background")
     assert self_refine.session.shown.view_model.status == "completed"

@@ -111,7 +111,7 @@ def test_without_consent_nothing_runs(workbench: Workbench, tmp_path: Path, qtbo
 def test_approved_workflow_runs_without_a_question(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     approve(searching())
     document = opened(workbench, tmp_path)
-    with qtbot.waitSignal(document.session.shown.ended, timeout=10_000):
+    with qtbot.waitSignal(document.session.shown.ended):
         workbench.runs.run(document)
     assert no_question(workbench)
 
@@ -321,7 +321,7 @@ def test_commands_are_shown_completely_and_edge_values_are_asked_during_the_run(
 
     answer(workbench.window, "Trust and run")
 
-    qtbot.waitUntil(lambda: bool(document.questions.count), timeout=20_000)
+    qtbot.waitUntil(lambda: bool(document.questions.count))
     card = document.questions.current
     assert card is not None
     assert card.asked.value == {"command": "echo one\necho two"}

@@ -81,7 +81,7 @@ def test_button_of_the_failed_run_installs_the_part_and_resumes_the_run(
     monkeypatch.setattr(workbench.runs, "run", lambda _document: pytest.fail("calls that had finished are repeated"))
     document.is_stored = lambda: True
     document.resume_wanted.disconnect()
-    with qtbot.waitSignals([document.resume_wanted, dialog.installed], timeout=20_000):
+    with qtbot.waitSignals([document.resume_wanted, dialog.installed]):
         qtbot.mouseClick(dialog.start, LEFT)
 
     assert embedded.find_runtime() == packages
@@ -94,12 +94,12 @@ def test_failure_is_shown_and_can_be_repeated(
     use_stub_client(monkeypatch, packages.parent / "bin", "sys.exit('error: The index does not answer.')")
     dialog = install_dialog(workbench, document, qtbot)
     qtbot.mouseClick(dialog.start, LEFT)
-    qtbot.waitUntil(lambda: "The index does not answer" in dialog.status.text(), timeout=20_000)
+    qtbot.waitUntil(lambda: "The index does not answer" in dialog.status.text())
     assert (dialog.start.text(), dialog.start.isEnabled(), dialog.bar.isVisible()) == ("Try again", True, False)
 
     use_stub_client(monkeypatch, packages.parent / "bin", INSTALL.format(folder=str(packages)))
     monkeypatch.setattr(workbench.runs, "run", lambda _document: None)
-    with qtbot.waitSignal(dialog.installed, timeout=20_000):
+    with qtbot.waitSignal(dialog.installed):
         qtbot.mouseClick(dialog.start, LEFT)
 
 
@@ -115,11 +115,11 @@ def test_installation_shows_its_progress_and_is_canceled(
     use_stub_client(monkeypatch, packages.parent / "bin", HANG)
     dialog = install_dialog(workbench, document, qtbot)
     qtbot.mouseClick(dialog.start, LEFT)
-    qtbot.waitUntil(lambda: dialog.output.full_text == "Downloading sample", timeout=20_000)
+    qtbot.waitUntil(lambda: dialog.output.full_text == "Downloading sample")
     assert dialog.bar.isVisible()
     assert not dialog.start.isEnabled()
 
-    with qtbot.waitSignal(dialog.rejected, timeout=20_000):
+    with qtbot.waitSignal(dialog.rejected):
         if way == "Esc":
             QTest.keyClick(dialog, Qt.Key.Key_Escape)
         else:
@@ -139,7 +139,7 @@ def test_replaced_package_needs_a_restart(
     dialog = install_dialog(workbench, document, qtbot)
     monkeypatch.setattr(workbench.runs, "run", lambda _document: pytest.fail("it cannot work before the restart"))
     qtbot.mouseClick(dialog.start, LEFT)
-    qtbot.waitUntil(lambda: "Restart Loopwright" in dialog.status.text(), timeout=20_000)
+    qtbot.waitUntil(lambda: "Restart Loopwright" in dialog.status.text())
 
     assert (dialog.start.isVisible(), dialog.cancel.text()) == (False, "Close")
     qtbot.mouseClick(dialog.cancel, LEFT)
@@ -179,6 +179,5 @@ def test_next_run_has_what_was_installed(
     qtbot.mouseClick(dialog.start, LEFT)
     qtbot.waitUntil(
         lambda: shown.live is None and shown.view_model is not None and shown.view_model.status == "completed",
-        timeout=30_000,
     )
     assert not [button for button in document.bars.findChildren(QPushButton) if button.text() == "Install…"]

@@ -64,7 +64,7 @@ def run_ended(document: DocumentPage, qtbot: QtBot) -> None:
     def is_over() -> bool:
         return shown.live is None and shown.view_model is not None and shown.view_model is not before
 
-    qtbot.waitUntil(is_over, timeout=60_000)
+    qtbot.waitUntil(is_over)
 
 
 def open_flow(workbench: Workbench, tmp_path: Path, **config: object) -> DocumentPage:

@@ -43,7 +43,7 @@ def ended(document: DocumentPage) -> bool:
 def download_dialog(workbench: Workbench, document: DocumentPage, qtbot: QtBot) -> ModelDownloadDialog:
     """Run, and click the button of the message that says what is missing."""
     workbench.runs.run(document)
-    qtbot.waitUntil(lambda: ended(document), timeout=20_000)
+    qtbot.waitUntil(lambda: ended(document))
     (button,) = (each for each in document.findChildren(QPushButton) if each.text() == "Download the model…")
     qtbot.mouseClick(button, LEFT)
     (dialog,) = workbench.window.findChildren(ModelDownloadDialog)
@@ -57,7 +57,7 @@ def test_button_of_the_failed_run_downloads_the_model_and_runs_again(
     again: list[DocumentPage] = []
     dialog = download_dialog(workbench, document, qtbot)
     monkeypatch.setattr(workbench.runs, "run", again.append)
-    with qtbot.waitSignal(dialog.downloaded, timeout=60_000):
+    with qtbot.waitSignal(dialog.downloaded):
         qtbot.mouseClick(dialog.start, LEFT)
 
     assert demo_weights.find_weights().read_bytes() == CONTENT
@@ -71,7 +71,7 @@ def test_failed_download_says_why_and_can_be_repeated(
     dialog = download_dialog(workbench, document, qtbot)
     monkeypatch.setattr(demo_weights, "_NEEDED_BYTES", 10**18)
     qtbot.mouseClick(dialog.start, LEFT)
-    qtbot.waitUntil(lambda: "too little space" in dialog.status.text(), timeout=20_000)
+    qtbot.waitUntil(lambda: "too little space" in dialog.status.text())
 
     assert dialog.start.isEnabled()
     assert dialog.bar.isHidden()

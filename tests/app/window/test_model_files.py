@@ -81,15 +81,15 @@ def test_downloaded_model_is_in_the_lists_of_models_and_its_problem_is_gone(
 ) -> None:
     name = "gguf:qwen2.5-0.5b-instruct-q4_k_m"
     document = open_file(workbench, saved(tmp_path, "one.loop.json", flow(name)))
-    qtbot.waitUntil(lambda: len(document.session.problems) == 1, timeout=20_000)
+    qtbot.waitUntil(lambda: len(document.session.problems) == 1)
     with LoopbackHub(write_header(tmp_path / "content", language_model("Tiny")).read_bytes()) as hub:
         hub.use(monkeypatch)
         document.fix_wanted.emit(document.session.problems[0].fix)
         (dialog,) = workbench.window.findChildren(ModelDownloadDialog)
-        with qtbot.waitSignal(dialog.downloaded, timeout=20_000):
+        with qtbot.waitSignal(dialog.downloaded):
             dialog.start.click()
-        qtbot.waitUntil(lambda: name in workbench.models.names(), timeout=20_000)
-        qtbot.waitUntil(lambda: document.session.problems == [], timeout=20_000)
+        qtbot.waitUntil(lambda: name in workbench.models.names())
+        qtbot.waitUntil(lambda: document.session.problems == [])
     dialog.close()
 
 
@@ -108,14 +108,14 @@ def test_file_runs_and_a_missing_one_offers_another_model(
     (folder / "Tiny-Chat.gguf").symlink_to(find_weights())
     document = open_file(workbench, saved(tmp_path, "one.loop.json", flow("gguf:tiny-chat")))
     workbench.runs.run(document)
-    qtbot.waitUntil(lambda: ended(document), timeout=60_000)
+    qtbot.waitUntil(lambda: ended(document))
     view_model = document.session.shown.view_model
     assert view_model is not None
     assert (view_model.status, view_model.cost_usd) == ("completed", 0.0)
 
     document.session.do(SetConfig("draft", ("model",), "gguf:none"))
     workbench.runs.run(document)
-    qtbot.waitUntil(lambda: document.session.shown.view_model is not view_model and ended(document), timeout=20_000)
+    qtbot.waitUntil(lambda: document.session.shown.view_model is not view_model and ended(document))
     assert document.session.shown.view_model is not None
     assert document.session.shown.view_model.status == "failed"
     assert "Choose a model" in {button.text() for button in document.findChildren(QPushButton)}
@@ -135,7 +135,7 @@ def test_button_of_a_run_with_too_long_a_context_opens_its_setting(
     preferences.set(gguf_context_tokens=4000)
     document = open_file(workbench, saved(tmp_path, "one.loop.json", flow("gguf:short")))
     workbench.runs.run(document)
-    qtbot.waitUntil(lambda: ended(document), timeout=20_000)
+    qtbot.waitUntil(lambda: ended(document))
 
     (button,) = (button for button in document.findChildren(QPushButton) if button.text() == "Open settings…")
     button.click()

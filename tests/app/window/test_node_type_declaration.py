@@ -87,7 +87,7 @@ def test_plugin_node_type_works_like_a_built_in_one(
     assert card.content.summary == "at most 2 words"
 
     session.start_run({}, RunOptions(registry=registry))
-    qtbot.waitUntil(lambda: session.shown.live is None, timeout=10_000)
+    qtbot.waitUntil(lambda: session.shown.live is None)
     assert session.shown.view_model is not None
     assert session.shown.view_model.outputs == {"out": "one two"}
     document.inspector.show_result()

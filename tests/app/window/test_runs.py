@@ -108,9 +108,7 @@ def test_progress_and_state_are_shown_during_a_run(
 ) -> None:
     script("words", {"node": "draft", "iteration": 1, "reply": SLOW})
     QTest.keyClick(workbench.window, Qt.Key.Key_F5)
-    qtbot.waitUntil(
-        lambda: workbench.status_bar.state.full_text.startswith("Running: Draft, iteration 2 of 3"), timeout=5000
-    )
+    qtbot.waitUntil(lambda: workbench.status_bar.state.full_text.startswith("Running: Draft, iteration 2 of 3"))
 
     assert workbench.run_bar.progress.isVisible()
     assert (workbench.run_bar.progress.value(), workbench.run_bar.progress.maximum()) == (1, 3)
@@ -124,7 +122,7 @@ def test_stop_cancels_a_call_in_flight(workbench: Workbench, script: Script, tmp
     qtbot.waitUntil(is_waiting(document))
 
     QTest.mouseClick(workbench.run_bar.stop, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: document.session.shown.live is None, timeout=1000)
+    qtbot.waitUntil(lambda: document.session.shown.live is None)
 
     assert document.session.shown.view_model.status == "cancelled"
     assert workbench.status_bar.state.full_text.startswith("Stopped")
@@ -166,9 +164,9 @@ def test_step_iteration_stops_before_the_next(workbench: Workbench, self_refine:
         return len(self_refine.session.shown.view_model.loop("loop").iterations)
 
     QTest.keyClick(workbench.window, Qt.Key.Key_F11)
-    qtbot.waitUntil(lambda: iterations() == 1 and self_refine.session.shown.view_model.status == "paused", timeout=5000)
+    qtbot.waitUntil(lambda: iterations() == 1 and self_refine.session.shown.view_model.status == "paused")
     QTest.keyClick(workbench.window, Qt.Key.Key_F11)
-    qtbot.waitUntil(lambda: iterations() == 2 and self_refine.session.shown.view_model.status == "paused", timeout=5000)
+    qtbot.waitUntil(lambda: iterations() == 2 and self_refine.session.shown.view_model.status == "paused")
 
 
 def needy() -> Workflow:

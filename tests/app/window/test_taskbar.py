@@ -40,7 +40,7 @@ def test_taskbar_progress_grows_and_disappears_at_the_end(
     session = make_session(load(SELF_REFINE))
     taskbar.follow(session)
 
-    with qtbot.waitSignal(session.shown.ended, timeout=10_000):
+    with qtbot.waitSignal(session.shown.ended):
         start(session, tmp_path)
         assert reported == [0.0]
 
@@ -60,13 +60,13 @@ def test_taskbar_shows_the_mean_of_several_runs(make_session: MakeSession, qtbot
 
     second.start_run({"task": "A note"}, RunOptions(model=f"scripted:{_script(tmp_path)}"), paused=True)
     qtbot.waitUntil(lambda: second.shown.view_model is not None and not second.shown.view_model.is_over)
-    with qtbot.waitSignal(first.shown.ended, timeout=10_000):
+    with qtbot.waitSignal(first.shown.ended):
         start(first, tmp_path)
     assert None not in reported
     assert taskbar.shown == 0
 
     assert second.shown.live is not None
-    with qtbot.waitSignal(second.shown.ended, timeout=10_000):
+    with qtbot.waitSignal(second.shown.ended):
         second.shown.live.cancel()
     assert reported[-1] is None
 
