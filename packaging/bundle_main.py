@@ -1,11 +1,12 @@
 """Entry point of the bundle: the program, or a Python file in a child process.
 
 Child processes are started as `sys.executable -I FILE`. In a bundle, that is the program itself, which then runs the
-file with the Python inside the bundle.
+file with the Python inside the bundle. Workers of a batch on Dask are started by `multiprocessing`, in its own way.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import runpy
 import sys
 
@@ -35,4 +36,5 @@ def run_file(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    multiprocessing.freeze_support()  # runs a child process of `multiprocessing`, and ends with it
     sys.exit(main(sys.argv[1:]))

@@ -319,7 +319,7 @@ def dask_executor(address: str = "", workers: int = 4) -> Generator[Executor]:
                 options = {"processes": True, "dashboard_address": None, "silence_logs": logging.CRITICAL}
                 target = stack.enter_context(module.LocalCluster(n_workers=workers, threads_per_worker=1, **options))
             client: Any = stack.enter_context(module.Client(target, timeout=_CONNECT_S))
-        except (OSError, ValueError, TypeError) as error:
+        except (OSError, ValueError, TypeError, RuntimeError) as error:
             raise EngineError(
                 f'There is no Dask scheduler at "{address}".' if address else f"Dask cannot be started: {error}.",
                 "Check the address, such as tcp://host:8786, and whether the scheduler runs.",

@@ -150,6 +150,15 @@ def test_address_without_a_scheduler_is_reported(monkeypatch: pytest.MonkeyPatch
         pass
 
 
+def test_cluster_that_does_not_start_is_reported(monkeypatch: pytest.MonkeyPatch):
+    def fail(**_: Any) -> None:
+        raise RuntimeError("no worker came up")
+
+    monkeypatch.setattr("distributed.LocalCluster", fail)
+    with pytest.raises(EngineError, match="no worker came up"), dask_executor():
+        pass
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 def test_killed_dask_worker_loses_no_row(tmp_path: Path):
