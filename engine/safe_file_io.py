@@ -73,6 +73,11 @@ def is_file(path: Path) -> bool:
     return os.path.isfile(path)  # noqa: PTH113 - `Path.is_file` fails in such a folder, before Python 3.14
 
 
+def path_exists(path: Path) -> bool:
+    """Return whether there is a file or a folder, as `is_file` does."""
+    return os.path.exists(path)  # noqa: PTH110 - as above
+
+
 def read_ordinary_file(path: Path, max_bytes: int) -> bytes:
     """Read a regular file; a pipe is refused without waiting for it.
 

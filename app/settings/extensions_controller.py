@@ -29,6 +29,7 @@ from engine.extensions import (
     withdraw_server,
     write_extensions,
 )
+from engine.safe_file_io import is_file
 from engine.tools.mcp_settings import VARIABLES, McpServer
 from engine.tools.mcp_tools import read_listings
 
@@ -71,7 +72,7 @@ class ExtensionsController(QObject):
 
     def load(self, then: Callable[[], object]) -> None:
         """Load the servers and plugins of the extensions file, then call `then`. Without a file, call it at once."""
-        if not self.path.is_file():
+        if not is_file(self.path):
             then()
             return
 

@@ -18,6 +18,7 @@ from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer, Signal
 from app.theme.style import reading_mode, style
 from engine.errors import EngineError, Fix
 from engine.exits import set_shown_cap
+from engine.safe_file_io import path_exists
 from engine.settings import (
     SETTINGS,
     LoadedSettings,
@@ -269,7 +270,7 @@ class _FileFollower(QObject):
         # A file that is replaced is no longer watched, and a file that is edited in place does not change its folder.
         watched = {*self._watcher.files(), *self._watcher.directories()}
         for path in (self._preferences.path.parent, self._preferences.path):
-            if str(path) not in watched and path.exists():
+            if str(path) not in watched and path_exists(path):
                 self._watcher.addPath(str(path))
 
     def _stamp(self) -> tuple[int, int, int] | None:

@@ -22,6 +22,7 @@ from engine.document.files import load, save
 from engine.document.model import Workflow
 from engine.document.problems import DocumentError
 from engine.errors import EngineError
+from engine.safe_file_io import path_exists
 
 if TYPE_CHECKING:
     from app.session import Session
@@ -122,18 +123,26 @@ def find_recovered(path: Path, folder: Path, saved: Workflow | None) -> Recovere
 
 def has_autosave(path: Path, folder: Path) -> bool:
     """Return whether a document has an autosave file."""
-    return any(file.exists() for file in autosave_paths(path, folder))
+    return any(path_exists(file) for file in autosave_paths(path, folder))
 
 
 def find_unsaved(folder: Path) -> list[RecoveredDocument]:
     """Return the unsaved work on documents without a file, the oldest first."""
-    for lock in folder.glob(f"{UNSAVED_PREFIX}*{SUFFIX}{_LOCK}"):
+    for lock in _files(folder, f"{UNSAVED_PREFIX}*{SUFFIX}{_LOCK}"):
         file = lock.with_name(lock.name.removesuffix(_LOCK))
-        if not file.exists():
+        if not path_exists(file):
             remove_autosave(file)  # left by a program that was killed before its first autosave, or during the cleanup
-    files = sorted(folder.glob(f"{UNSAVED_PREFIX}*{SUFFIX}"))
+    files = _files(folder, f"{UNSAVED_PREFIX}*{SUFFIX}")
     found = [recovered for file in files if (recovered := _read(file))]
     return sorted(found, key=lambda recovered: recovered.when)
+
+
+def _files(folder: Path, pattern: str) -> list[Path]:
+    """Return the files in a folder; none if it cannot be read."""
+    try:
+        return sorted(folder.glob(pattern))
+    except OSError:
+        return []
 
 
 def remove_autosave(file: Path) -> None:

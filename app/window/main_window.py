@@ -32,6 +32,7 @@ from app.window.bottom_panel import BottomPanel, BottomPanelHeight
 from app.window.document_tabs import DocumentTabs
 from app.window.run_bar import RunBar
 from app.window.status_bar import StatusBar
+from engine.safe_file_io import path_exists
 
 if TYPE_CHECKING:
     from app.history.iterations_panel import IterationsPanel
@@ -329,7 +330,7 @@ def open_files(preferences: Preferences, data_folder: Path) -> list[Path]:
     """
     names = _stored(preferences).get("open")
     found = [Path(name) for name in names if isinstance(name, str)] if isinstance(names, list) else []
-    return [path for path in found if path.exists() or has_autosave(path, data_folder)]
+    return [path for path in found if path_exists(path) or has_autosave(path, data_folder)]
 
 
 def _stored(preferences: Preferences) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from app.settings.preferences import (
 from engine.nodes.node_registry import builtin_registry
 from engine.safe_file_io import hold_lock
 from engine.settings import CustomServer, change_settings
+from tests.closed_folder import close_folder
 from tests.engine.semantics.documents import around, llm
 
 pytestmark = pytest.mark.usefixtures("qapp")
@@ -216,6 +217,15 @@ def test_changes_of_another_program_are_followed(path: Path, qtbot: QtBot) -> No
         path.write_text('{"theme": "dark"}')  # in place, as some editors do
         qtbot.waitUntil(lambda: preferences.theme == "dark")
     assert preferences.text_scale == 1.0
+
+
+def test_settings_in_a_folder_that_may_not_be_entered_are_unreadable(
+    path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    close_folder(path.parent, monkeypatch)
+    preferences = Preferences(path)
+    follow_settings_file(preferences)
+    assert preferences.is_unreadable
 
 
 def test_file_that_breaks_while_the_window_is_open_is_reported_until_it_is_corrected(path: Path, qtbot: QtBot) -> None:

@@ -19,6 +19,7 @@ from app.window.autosave import (
     autosave_paths,
     find_recovered,
     find_unsaved,
+    has_autosave,
 )
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench
@@ -28,6 +29,7 @@ from engine.document.model import Node, Workflow
 from engine.document.operations import SetConfig, SetDescription
 from tests.app.conftest import MakeSession
 from tests.app.window.conftest import MakeWindow, await_files, open_file, press, saved, small
+from tests.closed_folder import close_folder
 from tests.wording import mentions
 
 
@@ -301,6 +303,12 @@ def test_partial_lock_of_a_running_program_is_respected(tmp_path: Path, folder: 
     assert find_recovered(path, folder, small()) is None
     assert not AutosaveFile(place.file).claim()
     place.clear()
+
+
+def test_folder_that_may_not_be_entered_has_no_unsaved_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    close_folder(tmp_path, monkeypatch)
+    assert find_unsaved(tmp_path) == []
+    assert not has_autosave(tmp_path / "a.loop.json", tmp_path)
 
 
 def test_stale_locks_without_an_autosave_are_deleted(tmp_path: Path) -> None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.closed_folder import close_folder
 from tests.engine.cli.kit import Program
 
 VARIABLES = {
@@ -22,17 +19,11 @@ VARIABLES = {
 
 @pytest.fixture
 def closed_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of the settings and the models, which no system call enters: tests may run as root."""
+    """The folder of the settings and the models, which this user may not enter."""
     for variable, name in VARIABLES.items():
         monkeypatch.setenv(variable, str(tmp_path / name))
 
-    def refuse(call: Callable[..., Any], path: Any = ".", *more: Any, **options: Any) -> Any:
-        if not isinstance(path, int) and Path(os.fsdecode(path)).is_relative_to(tmp_path):
-            raise PermissionError(13, "Permission denied", str(path))
-        return call(path, *more, **options)
-
-    for function in ("stat", "lstat", "open", "scandir", "listdir"):
-        monkeypatch.setattr(os, function, partial(refuse, getattr(os, function)))
+    close_folder(tmp_path, monkeypatch)
     return tmp_path
 
 
