@@ -13,11 +13,12 @@ from typing import Final
 from app.canvas.card_spacing import Area, close_gap, make_room
 from app.canvas.loop_edits import Document
 from app.canvas.node_card import CardViewModel, PortViewModel
-from app.canvas.operation_builders import set_positions, title_of, with_hidden
+from app.canvas.operation_builders import set_positions, with_hidden
 from app.node_layout import Box, Position, layout_entries, stored_position
 from engine.document.model import Workflow
 from engine.document.operations import UNSET, Batch, Operation, OperationError, SetLayout
 from engine.formatting import format_count
+from engine.nodes.node_names import node_name
 from engine.plan.loop_bodies import Body
 from engine.plan.structure import Structure
 from engine.values import Value
@@ -96,7 +97,7 @@ def collapse(document: Document, loop: str, card: Box) -> Batch:
     inside = {node: visible.pop(node) for node in (loop, body.exit, *body.nodes) if node in visible}
     small = Area.around({loop: inside[loop]}, {loop: card})
     moved, others = close_gap(document.workflow, visible, document.boxes, Area.around(inside, document.boxes), small)
-    return _batch(document, f"Collapse {title_of(document.workflow, loop)}", loop, moved, others, collapsed=True)
+    return _batch(document, f"Collapse {node_name(document.workflow, loop)}", loop, moved, others, collapsed=True)
 
 
 def expand(document: Document, loop: str, card: Box) -> Batch:
@@ -119,7 +120,7 @@ def expand(document: Document, loop: str, card: Box) -> Batch:
     small = Area.around({loop: visible.pop(loop)}, document.boxes)
     area = Area.around(inside, {**document.boxes, loop: card})
     moved, others = make_room(document.workflow, visible, document.boxes, area, small)
-    return _batch(document, f"Expand {title_of(document.workflow, loop)}", loop, moved, others, collapsed=False)
+    return _batch(document, f"Expand {node_name(document.workflow, loop)}", loop, moved, others, collapsed=False)
 
 
 def _body_of(document: Document, loop: str) -> Body:

@@ -21,6 +21,7 @@ from app.node_layout import Position
 from app.session import Session
 from engine.document.model import Edge, Node
 from engine.document.operations import Batch, Disconnect, Operation
+from engine.nodes.node_names import node_name
 from engine.nodes.spec import PAIR_BY_END, PAIR_BY_START
 from engine.plan.structure import analyse
 
@@ -113,7 +114,7 @@ class Gestures(QObject):
         if target is not None and len(selected) == 1 and isinstance(selected[0], NodeItem):
             inserted = self._insertion(selected[0], target)
             if inserted is not None:
-                title = operation_builders.title_of(workflow, selected[0].content.id)
+                title = node_name(workflow, selected[0].content.id)
                 step = Batch(f"Insert {title} into an edge", (*step.operations, *inserted))
         elif drag is not None and drag.members:
             step = self._moved_between_regions(step, drag)
@@ -123,7 +124,7 @@ class Gestures(QObject):
     def _moved_between_regions(self, step: Batch, drag: _RegionDrag) -> Batch:
         """Add to a move what it changes about the loops that the cards belong to."""
         document, target = self.document, (drag.center.x(), drag.center.y())
-        name = operation_builders.title_of(document.workflow, drag.first)
+        name = node_name(document.workflow, drag.first)
         outside = Batch(f"Take {name} out of the loop", (*step.operations, *take_out_of_body(document, drag.members)))
         if drag.enters is not None:
             workflow, _ = outside.apply(document.workflow)

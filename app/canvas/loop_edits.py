@@ -18,12 +18,12 @@ from app.canvas.operation_builders import (
     insert_into_edge,
     reconnections,
     set_positions,
-    title_of,
     with_hidden,
 )
 from app.node_layout import COLUMN_GAP, Box, Position
 from engine.document.model import Edge, Node, Workflow
 from engine.document.operations import AddNode, Batch, Connect, Disconnect, Operation, OperationError, RemoveNodes
+from engine.nodes.node_names import node_name
 from engine.nodes.node_registry import Registry
 from engine.nodes.spec import Pair
 from engine.plan.structure import Structure
@@ -117,7 +117,7 @@ def wrap(document: Document, node_ids: Iterable[str], pair: Pair) -> Batch:
         followers = [edge.to for edge in outgoing] or free_output(document)
         operations += [Connect(document.main_output(added.last), follower) for follower in followers]
     operations += _cards_around(document, inside, added.first.id, added.last.id)
-    what = title_of(workflow, body[0]) if len(body) == 1 else f"{len(body)} nodes"
+    what = node_name(workflow, body[0]) if len(body) == 1 else f"{len(body)} nodes"
     return Batch(f"Wrap {what} in {_article(pair.start)}", tuple(operations))
 
 
@@ -150,7 +150,7 @@ def unwrap(document: Document, node_id: str) -> Batch:
     joined = [(edge.from_, target.to) for edge in into_loop for target in first if target.target[0] != body.exit]
     joined += [(edge.from_, target.to) for edge in results for target in document.edges_from(body.exit)]
     operations = [RemoveNodes((body.loop, body.exit)), *reconnections(document.ports, joined, {body.loop, body.exit})]
-    return Batch(f"Unwrap {title_of(workflow, body.loop)}", tuple(operations))
+    return Batch(f"Unwrap {node_name(workflow, body.loop)}", tuple(operations))
 
 
 def insert_into_body(document: Document, loop: str, first: Node, last: Node, target: Position) -> tuple[Operation, ...]:
@@ -251,7 +251,7 @@ def _refuse_strangers(document: Document, body: list[str], connected: set[str]) 
     stranger = next((node for node in body if node not in connected), None)
     if stranger is not None:
         raise OperationError(
-            f"“{title_of(document.workflow, stranger)}” is not connected to the other nodes.",
+            f"“{node_name(document.workflow, stranger)}” is not connected to the other nodes.",
             "Connect the nodes first, or select those that belong together.",
         )
 
@@ -260,7 +260,7 @@ def _result_end(document: Document, body: list[str], outgoing: list[Edge], pair:
     """The output of the body that is its result; empty if no node has one."""
     ends = dict.fromkeys(edge.from_ for edge in outgoing)
     if len(ends) > 1:
-        names = " and ".join(f"“{title_of(document.workflow, end.partition('.')[0])}”" for end in ends)
+        names = " and ".join(f"“{node_name(document.workflow, end.partition('.')[0])}”" for end in ends)
         raise OperationError(
             f"{names} lead to other nodes, and {_article(pair.start)} has one result.", "Select a part with one result."
         )

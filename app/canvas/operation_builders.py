@@ -82,7 +82,7 @@ def move(
     if not count:
         return None
     if count == 1 and cards:
-        what = title_of(workflow, cards[0])
+        what = node_name(workflow, cards[0])
     else:
         what = f"{count} nodes" if count == len(cards) else f"{count} items" if count > 1 else "frame or note"
     return Batch(f"{verb} {what}", tuple(operations))
@@ -223,7 +223,7 @@ def delete(
         first = operations[0]
         if isinstance(first, SetLayout):
             return Batch("Delete frame or note", (first,))
-        return Batch(f"Delete {title_of(workflow, node_ids[0])}" if node_ids else first.title, (first,))
+        return Batch(f"Delete {node_name(workflow, node_ids[0])}" if node_ids else first.title, (first,))
     return Batch(f"Delete {count} items" if len(removed) != count else f"Delete {count} nodes", tuple(operations))
 
 
@@ -242,7 +242,7 @@ def delete_and_reconnect(ports: PortLookup, node_ids: list[str]) -> Batch | None
         if edge.source[0] in removed
         for end in _sources_before(edge.source[0], workflow, removed)
     ]
-    what = title_of(workflow, node_ids[0]) if len(node_ids) == 1 else f"{len(node_ids)} nodes"
+    what = node_name(workflow, node_ids[0]) if len(node_ids) == 1 else f"{len(node_ids)} nodes"
     return Batch(f"Delete {what} and reconnect", (*_remove(node_ids), *reconnections(ports, pairs, removed)))
 
 
@@ -291,8 +291,3 @@ def toggle_enabled(workflow: Workflow, node_ids: Iterable[str]) -> Operation | N
     if len(changes) == 1:
         return changes[0]
     return Batch(f"{'Enable' if enabled else 'Disable'} {len(changes)} nodes", changes)
-
-
-def title_of(workflow: Workflow, node_id: str) -> str:
-    """Return a node's name in the titles of operations."""
-    return node_name(workflow, node_id)

@@ -16,7 +16,7 @@ from app.canvas.branch_liveness import End, first_difference
 from app.canvas.card_spacing import Area, close_gap, make_room
 from app.canvas.loop_edits import ENDS, Document, enclosed_nodes, free_input, free_output, unused_input
 from app.canvas.node_card import card_box, card_view_model
-from app.canvas.operation_builders import new_node, set_positions, title_of, with_hidden
+from app.canvas.operation_builders import new_node, set_positions, with_hidden
 from app.node_layout import Position, auto_layout, layout_entries, stored_position
 from engine.document.files import dumps
 from engine.document.migrate import upgraded_copy
@@ -33,6 +33,7 @@ from engine.document.operations import (
 )
 from engine.document.problems import Severity
 from engine.document.subflows import file_of, with_files_from
+from engine.nodes.node_names import node_name
 from engine.nodes.spec import PortType
 from engine.nodes.subflow import SUBFLOW
 from engine.plan.structure import Structure, analyse, with_own_model
@@ -88,7 +89,7 @@ def extract_subflow(document: Document, node_ids: Iterable[str]) -> Batch:
         *_reconnections(workflow, inside, lambda edge: [_edge(ends[edge.from_], edge.to, edge.model_extra)], unused),
         *_in_place_of(document, body, subflow),
     ]
-    what = title_of(workflow, body[0]) if len(body) == 1 else f"{len(body)} nodes"
+    what = node_name(workflow, body[0]) if len(body) == 1 else f"{len(body)} nodes"
     batch = Batch(f"Wrap {what} in a subflow", tuple(operations))
     _refuse_new_problems(document, batch, "These nodes cannot become a subflow", is_wrap=True)
     return batch
@@ -103,7 +104,7 @@ def inline_subflow(document: Document, node_id: str) -> Batch:
     workflow, node = document.workflow, document.workflow.nodes_by_id[node_id]
     inner = with_own_model(_content(node), document.registry)
     inner = with_files_from(inner, file_of(node))
-    title = title_of(workflow, node_id)
+    title = node_name(workflow, node_id)
     _refuse_other_meaning(node, title)
     _refuse_partial_run(document, node_id, inner)
     sources: dict[str, list[Edge]] = {}
@@ -249,7 +250,7 @@ def _refuse_branches(document: Document, body: list[str], groups: Sequence[Group
             break
     different = first_difference(structure, ends)
     if different is not None:
-        one, other = (title_of(document.workflow, names[position]) for position in different)
+        one, other = (node_name(document.workflow, names[position]) for position in different)
         raise OperationError(
             "These nodes cannot become a subflow: it runs as a whole or not at all, and on some branch there is a "
             f"value from “{one}” but none from “{other}”.",
@@ -287,9 +288,9 @@ def _refuse_partial_run(document: Document, node_id: str, inner: Workflow) -> No
         ends.append(_always_live(structure, node_id))
     different = first_difference(structure, ends)
     if different is not None:
-        missing = title_of(titles, ends[different[1]][0][0])
+        missing = node_name(titles, ends[different[1]][0][0])
         raise OperationError(
-            f"“{title_of(titles, node_id)}” cannot be unwrapped: it does not run on a branch without a value from "
+            f"“{node_name(titles, node_id)}” cannot be unwrapped: it does not run on a branch without a value from "
             f"“{missing}”, and some of its nodes would.",
             "Connect its inputs to the same branch.",
         )
@@ -437,14 +438,14 @@ def _refuse_new_problems(document: Document, batch: Batch, refusal: str, *, is_w
 def _lost_name(document: Document, edited: Structure, node: str, refusal: str, *, is_wrap: bool) -> OperationError:
     """Return the refusal of an edit after which a text of a node names a value that is not there any more."""
     if is_wrap and node in document.workflow.nodes_by_id:
-        title = title_of(document.workflow, node)
+        title = node_name(document.workflow, node)
         message = f"{refusal}: “{title}” uses a value of theirs by its name, which a subflow would hide."
         return OperationError(message, f"Select “{title}” too.")
     structure = edited
     while (inner := structure.subflows.get(node)) is not None:
         problems = validate_structure(inner)
         structure, node = inner, next((one.node for one in problems if one.code == "unknown-name"), None) or ""
-    title = title_of(structure.workflow, node)
+    title = node_name(structure.workflow, node)
     reason = "that is outside of them" if is_wrap else "that it would not have then"
     message = f"{refusal}: “{title}” uses a value by a name {reason}."
     return OperationError(message, f"Connect the value to “{title}” first.")

@@ -156,7 +156,7 @@ class DocumentController(QObject):
 
     def new(self) -> DocumentPage:
         """Open an empty document."""
-        return self._add(Session(self._engine))
+        return self.open_session(Session(self._engine))
 
     def open_template(self, file: Path) -> DocumentPage | None:
         """Open a copy of a template as a new document."""
@@ -179,11 +179,17 @@ class DocumentController(QObject):
         """
         session = Session(self._engine, workflow, analysis=analysis)
         session.is_trusted = is_trusted
-        return self._add(session)
+        return self.open_session(session)
 
-    def open_past(self, session: Session) -> DocumentPage:
-        """Open a stored run as a read-only document."""
-        return self._add(session)
+    def open_session(self, session: Session) -> DocumentPage:
+        """Open a session as a document: a new one, a file, or a stored run."""
+        document = DocumentPage(session, self._models, self.data_folder, self._inspectors, self._pages)
+        document.save_wanted.connect(lambda: self.files.save(document))
+        document.save_as_wanted.connect(lambda: self.files.save_as(document))
+        FileConflictBar(document, self.files)
+        self.all.append(document)
+        self.opened.emit(document)
+        return document
 
     @property
     def is_reading(self) -> bool:
@@ -214,7 +220,7 @@ class DocumentController(QObject):
             session = Session(
                 self._engine, read.workflow, read.path, analysis=read.analysis, fingerprint=read.fingerprint
             )
-            document = self._add(session)
+            document = self.open_session(session)
             if read.recovered is not None:
                 self._offer_recovery(document, read.recovered)
         if not self.loading:
@@ -256,7 +262,7 @@ class DocumentController(QObject):
 
     def _offer_unsaved(self, left: list[RecoveredDocument]) -> None:
         for recovered in left:
-            self._offer_recovery(self._add(Session(self._engine)), recovered)
+            self._offer_recovery(self.open_session(Session(self._engine)), recovered)
 
     def close(self, document: DocumentPage, then: Callable[[], object] = lambda: None) -> None:
         """Close a document, asking about unsaved changes; a save in progress is awaited."""
@@ -301,15 +307,6 @@ class DocumentController(QObject):
         document.autosave.settle()
         self.all.remove(document)
         self.closed.emit(document)
-
-    def _add(self, session: Session) -> DocumentPage:
-        document = DocumentPage(session, self._models, self.data_folder, self._inspectors, self._pages)
-        document.save_wanted.connect(lambda: self.files.save(document))
-        document.save_as_wanted.connect(lambda: self.files.save_as(document))
-        FileConflictBar(document, self.files)
-        self.all.append(document)
-        self.opened.emit(document)
-        return document
 
     def _offer_recovery(self, document: DocumentPage, recovered: RecoveredDocument) -> None:
         def open_beside() -> None:

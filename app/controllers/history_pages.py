@@ -200,7 +200,7 @@ class HistoryPages(QObject):
 
     def make_page(self, session: StoredSession) -> HistoryPage:
         """Open an empty tab for a run."""
-        page = HistoryPage(self._documents.open_past(session), session, self._store)
+        page = HistoryPage(self._documents.open_session(session), session, self._store)
         # An imported run contains another person's workflow.
         page.copy_wanted.connect(lambda: self._documents.open_copy(session.workflow, is_trusted=False))
         page.resume_wanted.connect(self.resume_wanted)

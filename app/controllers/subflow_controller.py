@@ -138,7 +138,7 @@ class SubflowController(QObject):
             self._documents.shown.emit(there)
             return True
         session = SubflowSession(self._engine, document.session, node_id, workflow)
-        page = self._documents.open_past(session)
+        page = self._documents.open_session(session)
         self._pages[page] = session
         bar = SubflowBar(page)
         bar.back_wanted.connect(lambda place: self._go_back(session, place))

@@ -572,10 +572,6 @@ class Chart(QWidget):
             return "There is only one iteration, so there is no similarity yet."
         return "Calculating…" if count else f"No completed {self._figures.unit}s yet."
 
-    def place_of(self, index: int) -> float:
-        """Return the x position of an iteration in pixels."""
-        return self._current().place_of(index)
-
     def sizeHint(self) -> QSize:
         """Return a wide size with the preferred height."""
         return QSize(320, round(_HEIGHTS[1] * style().scale))

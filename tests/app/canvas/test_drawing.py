@@ -6,10 +6,10 @@ from pytestqt.qtbot import QtBot
 
 from app.canvas.canvas_style import fonts
 from app.canvas.node_card import CardViewModel, card_geometry, card_view_model
-from app.canvas.operation_builders import title_of
 from app.theme.style import elide_two_lines, first_line
 from engine.document.model import Edge, Workflow
 from engine.document.operations import SetConfig, SetLayout, SetTitle
+from engine.nodes.node_names import node_name
 from engine.nodes.node_registry import builtin_registry
 from engine.nodes.spec import Category
 from engine.plan.structure import analyse
@@ -35,7 +35,7 @@ def test_card_without_title_shows_the_title_of_its_type(make_canvas: MakeCanvas)
 def test_cards_without_a_title_are_numbered_like_in_messages(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(workflow([node("a", "llm"), node("b", "llm"), node("c", "llm", "LLM 2")], []))
     titles = [hand.item(item).content.title for item in "abc"]
-    assert titles == ["LLM", "LLM 3", "LLM 2"] == [title_of(hand.session.workflow, item) for item in "abc"]
+    assert titles == ["LLM", "LLM 3", "LLM 2"] == [node_name(hand.session.workflow, item) for item in "abc"]
 
 
 def test_unknown_types_and_invalid_configs_show_the_ports_that_edges_name(make_canvas: MakeCanvas) -> None:

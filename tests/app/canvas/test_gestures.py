@@ -6,8 +6,8 @@ from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.canvas.operation_builders import title_of
 from engine.document.model import Workflow
+from engine.nodes.node_names import node_name
 from tests.app.canvas.conftest import Hand, MakeCanvas, settle
 from tests.app.canvas.documents import node, pieces, workflow
 from tests.wording import mentions
@@ -430,7 +430,7 @@ def test_a_constant_of_the_body_and_an_output_stay_outside(make_canvas: MakeCanv
     before = hand.edges()
     hand.drag(hand.title(name), hand.item("draft").card_rect.bottomLeft() + QPointF(140, 20))
     assert hand.edges() == before
-    assert hand.session.undo_title == f"Move {title_of(hand.session.workflow, name)}"
+    assert hand.session.undo_title == f"Move {node_name(hand.session.workflow, name)}"
 
 
 def test_selected_nodes_are_wrapped_with_one_command(hand: Hand, qtbot: QtBot) -> None:

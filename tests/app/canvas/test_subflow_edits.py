@@ -13,7 +13,6 @@ from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from app.canvas.loop_edits import Document
-from app.canvas.operation_builders import title_of
 from app.canvas.subflow_edits import extract_subflow, inline_subflow
 from app.node_layout import Box, auto_layout, stored_position
 from engine import validate
@@ -22,6 +21,7 @@ from engine.document.files import load
 from engine.document.model import Workflow
 from engine.document.operations import OperationError, SetConfig
 from engine.document.problems import has_errors
+from engine.nodes.node_names import node_name
 from engine.nodes.node_registry import builtin_registry
 from engine.plan.structure import analyse
 from tests.app.canvas.conftest import Hand, MakeCanvas, settle
@@ -146,7 +146,7 @@ def test_nodes_that_need_their_loop_are_refused():
     )
     with pytest.raises(OperationError) as refused:
         extract_subflow(opened(document), ["draft"])
-    assert f"“{title_of(document, 'draft')}”" in refused.value.message
+    assert f"“{node_name(document, 'draft')}”" in refused.value.message
     assert "draft" not in str(refused.value)
 
 
@@ -155,7 +155,7 @@ def test_a_subflow_whose_value_is_used_by_its_name_is_not_unwrapped():
     document = SetConfig("loop", ("score",), "size(string(nodes.subflow))").apply(document)[0]
     with pytest.raises(OperationError) as refused:
         inline_subflow(opened(document), "subflow")
-    assert f"“{title_of(document, 'loop')}”" in refused.value.message
+    assert f"“{node_name(document, 'loop')}”" in refused.value.message
     assert "`" not in str(refused.value)
 
 

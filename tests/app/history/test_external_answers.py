@@ -37,7 +37,7 @@ def asking() -> Workflow:
 def test_card_closes_and_the_run_continues_with_the_answer(
     workbench: Workbench, store: Store, engine_thread: EngineThread, qtbot: QtBot
 ) -> None:
-    document = workbench.documents._add(Session(engine_thread, asking()))
+    document = workbench.documents.open_session(Session(engine_thread, asking()))
     session = document.session
     session.start_run({}, RunOptions(store=workbench.history.access.store))
     qtbot.waitUntil(lambda: document.questions.current is not None)

@@ -71,7 +71,7 @@ class Bench:
 
     def click_chart(self, index: int) -> None:
         chart = self.panel.chart
-        place = QPoint(round(chart.place_of(index)), chart.height() // 2)
+        place = QPoint(round(chart._current().place_of(index)), chart.height() // 2)
         QTest.mouseClick(chart, Qt.MouseButton.LeftButton, pos=place)
 
     @property
@@ -173,9 +173,9 @@ def test_chart_click_drag_and_step(ran: Bench) -> None:
     ran.click_chart(1)
     assert ran.session.shown.chosen == {"loop": 1}
     middle = chart.height() // 2
-    QTest.mousePress(chart, Qt.MouseButton.LeftButton, pos=QPoint(round(chart.place_of(1)), middle))
-    QTest.mouseMove(chart, QPoint(round(chart.place_of(2)), middle))
-    QTest.mouseRelease(chart, Qt.MouseButton.LeftButton, pos=QPoint(round(chart.place_of(2)), middle))
+    QTest.mousePress(chart, Qt.MouseButton.LeftButton, pos=QPoint(round(chart._current().place_of(1)), middle))
+    QTest.mouseMove(chart, QPoint(round(chart._current().place_of(2)), middle))
+    QTest.mouseRelease(chart, Qt.MouseButton.LeftButton, pos=QPoint(round(chart._current().place_of(2)), middle))
     assert ran.session.shown.chosen == {"loop": 2}
     chart.setFocus()
     for key, chosen in (
@@ -193,7 +193,7 @@ def test_chart_tooltip_shows_values(ran: Bench) -> None:
     ran.panel.resize(1400, 420)
     chart = ran.panel.chart
     ran.qtbot.waitUntil(lambda: ran.panel.readout.full_text == "Iteration 4 · similarity 80%")
-    QTest.mouseMove(chart, QPoint(round(chart.place_of(2)), chart.height() // 2))
+    QTest.mouseMove(chart, QPoint(round(chart._current().place_of(2)), chart.height() // 2))
     assert ran.panel.readout.full_text == "Iteration 3 · similarity 75%"
     assert ran.session.shown.chosen == {}, "only a click chooses"
     QTest.mouseClick(ran.panel.legend.buttons[BaseSeries.TIME], Qt.MouseButton.LeftButton)

@@ -71,6 +71,20 @@ def open_flow(workbench: Workbench, tmp_path: Path, **config: object) -> Documen
     return open_file(workbench, saved(tmp_path, "one.loop.json", flow(**config)))
 
 
+def open_judged(workbench: Workbench, tmp_path: Path, **config: object) -> DocumentPage:
+    """Open a loop that a judge with a model of its own ends."""
+    made = Builder("Loop")
+    text = made.add("input", id="task", default="go")
+    judge = {"criteria": "Short?", **config}
+    loop = made.add("loop", id="loop", stop_when=[{"condition": "judge"}], judge=judge)
+    draft = made.add("llm", id="draft", prompt="{{input}}")
+    end = made.add("exit", id="end", loop="loop")
+    made.connect(text["value"], loop["input"])
+    made.connect(loop["body"], draft["input"])
+    made.connect(draft["output"], end["input"])
+    return open_file(workbench, saved(tmp_path, "loop.loop.json", made.build()))
+
+
 def missing(document: DocumentPage) -> list[tuple[str | None, str | None, str]]:
     problems = [problem for problem in document.session.problems if problem.code == "missing-key"]
     return [(problem.node, problem.field, problem.fix) for problem in problems]
@@ -211,16 +225,7 @@ def test_model_in_a_pinned_or_disabled_loop_needs_no_key(workbench: Workbench, t
 def test_the_missing_key_of_a_judge_is_at_the_field_of_its_model(
     workbench: Workbench, tmp_path: Path, qtbot: QtBot
 ) -> None:
-    made = Builder("Loop")
-    text = made.add("input", id="task", default="go")
-    judge = {"criteria": "Short?", "model": "openai/gpt-4o"}
-    loop = made.add("loop", id="loop", stop_when=[{"condition": "judge"}], judge=judge)
-    draft = made.add("llm", id="draft", prompt="{{input}}")
-    end = made.add("exit", id="end", loop="loop")
-    made.connect(text["value"], loop["input"])
-    made.connect(loop["body"], draft["input"])
-    made.connect(draft["output"], end["input"])
-    document = open_file(workbench, saved(tmp_path, "loop.loop.json", made.build()))
+    document = open_judged(workbench, tmp_path, model="openai/gpt-4o")
     qtbot.waitUntil(lambda: missing(document) == [("loop", "judge.model", "add_key:openai")])
     document.session.select(["loop"])
     document.inspector.focus_field("loop", "judge.model")
@@ -407,16 +412,7 @@ def test_unknown_model_leads_to_its_field(workbench: Workbench, tmp_path: Path, 
 def test_unknown_model_of_a_judge_leads_to_the_field_of_its_loop(
     workbench: Workbench, tmp_path: Path, wire: WireServer, qtbot: QtBot
 ) -> None:
-    made = Builder("Loop")
-    text = made.add("input", id="task", default="go")
-    judge = {"criteria": "Short?", "model": "openai/not-found", "api_base": wire.base_url}
-    loop = made.add("loop", id="loop", stop_when=[{"condition": "judge"}], judge=judge)
-    draft = made.add("llm", id="draft", prompt="{{input}}")
-    end = made.add("exit", id="end", loop="loop")
-    made.connect(text["value"], loop["input"])
-    made.connect(loop["body"], draft["input"])
-    made.connect(draft["output"], end["input"])
-    document = open_file(workbench, saved(tmp_path, "loop.loop.json", made.build()))
+    document = open_judged(workbench, tmp_path, model="openai/not-found", api_base=wire.base_url)
     document.session.is_trusted = True
     workbench.runs.run(document)
     run_ended(document, qtbot)

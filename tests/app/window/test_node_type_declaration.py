@@ -42,7 +42,7 @@ def test_every_node_type_has_a_palette_row_a_card_and_a_form(
     workbench: Workbench, engine_thread: EngineThread, registry: Registry
 ) -> None:
     workflow = Workflow(nodes=tuple(Node(id=spec.type, type=spec.type, title=spec.title) for spec in registry))
-    document = workbench.documents.open_past(Session(engine_thread, workflow, registry=registry))
+    document = workbench.documents.open_session(Session(engine_thread, workflow, registry=registry))
     offered = {row.title: row for row in palette_entries(registry, ())}
     ends = {"exit": "Loop and Exit", "aggregator": "Iterator", "loop": "Loop and Exit"}
     for spec in registry:
@@ -75,7 +75,7 @@ def test_plugin_node_type_works_like_a_built_in_one(
             {"from": "short.output", "to": "out.value"},
         ],
     }
-    document = workbench.documents.open_past(Session(engine_thread, Workflow.model_validate(raw), registry=registry))
+    document = workbench.documents.open_session(Session(engine_thread, Workflow.model_validate(raw), registry=registry))
     session, card = document.session, document.canvas.view.nodes["short"]
     assert card.content.summary == "at most 50 words"
     session.select(["short"])

@@ -97,7 +97,7 @@ def asking(workbench: Workbench, engine_thread: EngineThread, qtbot: QtBot) -> A
     """Opens a workflow and runs it until it waits for a person."""
 
     def run(workflow: Workflow) -> DocumentPage:
-        document = workbench.documents._add(Session(engine_thread, workflow, registry=REGISTRY))
+        document = workbench.documents.open_session(Session(engine_thread, workflow, registry=REGISTRY))
         session = document.session
         session.start_run({}, RunOptions(registry=REGISTRY))
         qtbot.waitUntil(lambda: session.shown.view_model is not None and bool(session.shown.view_model.questions))
