@@ -57,12 +57,19 @@ def install(folder: Path, canceled: threading.Event | None = None) -> tuple[bool
     return install_part(part, lines.append, canceled or threading.Event()), lines
 
 
+@pytest.fixture
+def client(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A package client: this Python may have none."""
+    use_stub_client(monkeypatch, tmp_path / "bin", "")
+
+
 @pytest.mark.parametrize("extra", ["batch", "embedded", "mcp", "web"])
+@pytest.mark.usefixtures("client")
 def test_every_part_that_an_error_names_is_declared(extra: str) -> None:
     assert len(optional_part(extra).requirements) == 1
 
 
-@pytest.mark.usefixtures("distribution")
+@pytest.mark.usefixtures("client", "distribution")
 def test_part_is_what_the_metadata_requires_for_this_python() -> None:
     part = optional_part("sample")
 

@@ -145,10 +145,10 @@ def test_missing_client_of_mcp_servers_is_installed_and_the_tools_are_listed(
         assert not button.isVisible()
         qtbot.mouseClick(start, LEFT)
         qtbot.waitUntil(button.isVisible)
+    use_stub_client(monkeypatch, tmp_path / "bin", "")
     qtbot.mouseClick(button, LEFT)
     (installer,) = dialog.findChildren(InstallDialog)
     assert installer.requirements.text().startswith("mcp<3")
-    use_stub_client(monkeypatch, tmp_path / "bin", "")
     qtbot.mouseClick(installer.start, LEFT)
     qtbot.waitUntil(lambda: any("tools not listed" not in text for text in texts(section)))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from app.settings.settings_dialog import SettingsDialog
 from app.theme.style import style
 from engine.models import file_download
 from engine.models.demo_weights import find_weights
-from engine.models.embedded import EmbeddedModel
+from engine.models.embedded import EmbeddedModel, WorkerMessage
 from engine.models.gguf_files import models_folder
 from engine.models.model_hub import CATALOG, DEMO
 from engine.models.protocol import EMBEDDED_MODEL, Message, Request
@@ -341,7 +342,7 @@ def test_model_of_the_package_cannot_be_deleted(dialog: ModelDownloadDialog) -> 
 
 
 def test_loaded_model_is_deleted_but_not_one_that_a_run_uses(
-    dialog: ModelDownloadDialog, engine_thread: EngineThread, qtbot: QtBot
+    dialog: ModelDownloadDialog, engine_thread: EngineThread, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
 ) -> None:
     file = models_folder() / "Tiny-Chat.gguf"
     models_folder().mkdir()
@@ -349,6 +350,14 @@ def test_loaded_model_is_deleted_but_not_one_that_a_run_uses(
     model = engine_thread.models.get("gguf:tiny-chat")
     assert isinstance(model, EmbeddedModel)
     began: list[str] = []
+    is_refused, receive = threading.Event(), model._on_message
+
+    def delay_end(message: WorkerMessage) -> None:  # the model may be faster than the window
+        if message.tell not in {"ready", "text"}:
+            is_refused.wait(60)
+        receive(message)
+
+    monkeypatch.setattr(model, "_on_message", delay_end)
     call = engine_thread.ask(
         model.complete(Request((Message("user", "Count to a thousand."),)), began.append), lambda _reply: None, print
     )
@@ -360,6 +369,7 @@ def test_loaded_model_is_deleted_but_not_one_that_a_run_uses(
     qtbot.waitUntil(lambda: "gguf:tiny-chat" in dialog.status.text())
     assert file.exists()
 
+    is_refused.set()
     call.cancel()
     qtbot.waitUntil(lambda: not dialog.findChildren(QMessageBox))
 
