@@ -151,12 +151,12 @@ def _found(structure: Structure) -> Iterator[tuple[str, str]]:
                 yield "tools", f"{name} ({known[name].help.rstrip('.')})"
         if isinstance(config, ToolConfig):
             yield from _from_arguments(config)
-            yield from _from_edges(
-                node.id, config, [port for port in node.inputs if (node.id, port) in connected_ports]
-            )
+            connected = [port for port in node.inputs if (node.id, port) in connected_ports]
+            yield from _from_edges(structure.resolution.name(node.id), config, connected)
         if isinstance(config, AgentConfig):
+            agent = structure.resolution.name(node.id)
             asked = (name for name in config.tools if name in known and known[name].consents_to_calls)
-            yield from (("unknown", f"the calls of {name} that the model of “{node.id}” makes") for name in asked)
+            yield from (("unknown", f"the calls of {name} that the model of “{agent}” makes") for name in asked)
         if isinstance(config, SubflowConfig):
             yield "workflows", config.file
         for settings in (config, getattr(config, "judge", None)):
@@ -199,15 +199,15 @@ def _from_arguments(config: ToolConfig) -> Iterator[tuple[str, str]]:
             yield "hosts", host
 
 
-def _from_edges(node_id: str, config: ToolConfig, ports: list[str]) -> Iterator[tuple[str, str]]:
+def _from_edges(node_name: str, config: ToolConfig, ports: list[str]) -> Iterator[tuple[str, str]]:
     """Yield the values from edges to a tool that need consent."""
     known = all_tools().get(config.tool)
     if known is None:
         return
     if known.consents_to_calls:
-        yield from (("unknown", f"the {port} of “{node_id}” ({config.tool})") for port in ports)
+        yield from (("unknown", f"the {port} of “{node_name}” ({config.tool})") for port in ports)
     elif known.consent is Consent.HOST and "url" in ports:
-        yield "unknown", f"the host that “{node_id}” ({config.tool}) reaches"
+        yield "unknown", f"the host that “{node_name}” ({config.tool}) reaches"
 
 
 def _host(address: object) -> str:

@@ -296,7 +296,8 @@ def running(command: str = "echo one\necho two") -> Workflow:
     """A shell node whose command comes from an edge, and one with a fixed command."""
     flow = Builder("Running")
     task = flow.add("input", id="task", config={"default": command})
-    fed = flow.add("tool", id="fed", config={"tool": "shell"})
+    fed = flow.add("tool", id="fed", title="Feeder", config={"tool": "shell"})
+    flow.add("agent", id="asker", title="Agent Smith", config={"tools": ["shell"]}, enabled=False)
     known = flow.add("tool", id="known", config={"tool": "shell", "arguments": {"command": "echo \u202eknown\nls"}})
     out, other = flow.add("output", id="out"), flow.add("output", id="other")
     flow.connect(task["value"], fed["command"])
@@ -317,7 +318,7 @@ def test_commands_are_shown_completely_and_edge_values_are_asked_during_the_run(
     start = shown.index("Command: ")
     assert shown[start + 1 : start + 3] == ["    echo \\u202eknown", "    ls"]
     asked = [line.partition("asked for then: ")[2] for line in shown if "asked for then: " in line]
-    assert asked == ["the command of “fed” (shell)"]
+    assert asked == ["the command of “Feeder” (shell)", "the calls of shell that the model of “Agent Smith” makes"]
 
     answer(workbench.window, "Trust and run")
 
