@@ -445,9 +445,14 @@ class TemplateEditor(Editor):
         self.edit.set_text(to_text(value))
 
     def _typed(self, text: str) -> None:
-        if self.edit.hasFocus():
+        if self._is_being_typed:
             self.binding.session.hold_syntax_problems(self.binding.edited_nodes)
         self._commit(text)
+
+    @property
+    def _is_being_typed(self) -> bool:
+        """Whether the text may be unfinished, because its field has the focus."""
+        return self.edit.hasFocus()
 
 
 class ExpressionEditor(TemplateEditor):
@@ -531,6 +536,11 @@ class PromptEditor(TemplateEditor):
     def _typed(self, text: str) -> None:
         super()._typed(text)
         self.refresh_run()
+
+    @property
+    def _is_being_typed(self) -> bool:
+        """Whether the text may be unfinished, in the form or in the larger window."""
+        return super()._is_being_typed or (self.larger_window is not None and self.larger_window.edit.hasFocus())
 
     def _typed_in_window(self, text: str) -> None:
         self.edit.set_text(text)

@@ -223,3 +223,17 @@ def test_a_half_typed_placeholder_is_no_problem_anywhere_until_its_field_is_left
     edit.clearFocus()
     assert "error" in workbench.status_bar.problems.text()
     assert self_refine.canvas.view.nodes["draft"].problem_text
+
+
+def test_a_half_typed_placeholder_is_no_problem_while_the_larger_window_has_the_focus(
+    workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
+) -> None:
+    self_refine.session.select(["draft"])
+    editor = self_refine.inspector.page.form.row("prompt").editor
+    editor.expand.click()
+    qtbot.waitUntil(editor.larger_window.isActiveWindow)
+    QTest.keyClicks(editor.larger_window.edit, "{{")
+    qtbot.waitUntil(lambda: "bad-template" in {problem.code for problem in self_refine.session.problems})
+    assert workbench.status_bar.problems.text() == "No problems"
+    editor.larger_window.close()
+    qtbot.waitUntil(lambda: "error" in workbench.status_bar.problems.text())
