@@ -54,6 +54,8 @@ MAX_HITS: Final = 60
 """Maximum number of search results to list."""
 SEARCH_DELAY_MS: Final = 80
 RESIZE_DELAY_MS: Final = 120
+MARGIN: Final = 6 * UNIT
+"""Margin around a page, in pixels."""
 FIRST_PAGE: Final = "window.md"
 
 
@@ -81,6 +83,7 @@ class PageView(QTextBrowser):
         self._drawn: QTextDocument | None = None
         self._drawn_for = ("", 0.0)
         self._sizes: dict[str, QSize] = {}
+        self._indents: dict[str, int] = {}
         self._painted: set[str] = set()
         self._kept = 0, 0  # the place on the page: the number of a block, and how far it is scrolled
         self._has_scrolled = False  # the user, since that place was noted
@@ -92,6 +95,8 @@ class PageView(QTextBrowser):
         self.setProperty("bare", True)
         self.anchorClicked.connect(lambda url: self.followed.emit(url.toString()))
         self.verticalScrollBar().actionTriggered.connect(self._note_scrolling)
+        self.horizontalScrollBar().rangeChanged.connect(lambda _least, most: self._show_horizontal_bar(most))
+        self._show_horizontal_bar(0)
         style().changed.connect(self._draw_again)
 
     @property
@@ -162,6 +167,12 @@ class PageView(QTextBrowser):
         self._note_scrolling()
         return super().focusNextPrevChild(forward)
 
+    def _show_horizontal_bar(self, hidden: int) -> None:
+        """Show the bar if the page is too wide; a table that reaches into the margin by a rounded pixel is not."""
+        policy = Qt.ScrollBarPolicy
+        is_needed = hidden > MARGIN
+        self.setHorizontalScrollBarPolicy(policy.ScrollBarAsNeeded if is_needed else policy.ScrollBarAlwaysOff)
+
     def _note_scrolling(self) -> None:
         self._has_scrolled = True
 
@@ -191,7 +202,7 @@ class PageView(QTextBrowser):
     def _draw(self) -> None:
         self._drawn_for = (style().theme.name, style().scale)
         document = QTextDocument(self)
-        document.setDocumentMargin(6 * UNIT)
+        document.setDocumentMargin(MARGIN)
         document.setDefaultFont(style().font())
         markdown = self._guide.shown_markdown(self._name, style().theme.name)
         document.setMarkdown(markdown)
@@ -220,7 +231,7 @@ class PageView(QTextBrowser):
 
     def _fitted(self, path: str) -> QSize:
         size = self._sizes[path] if self._sizes[path].isValid() else QSize(1, 1)  # a missing picture
-        width = min(self.viewport().width() - 12 * UNIT, size.width())
+        width = min(self.viewport().width() - 2 * MARGIN - self._indents.get(path, 0), size.width())
         return QSize(width, round(size.height() * width / max(size.width(), 1)))
 
     def _load_picture(self, path: str) -> None:
@@ -238,6 +249,7 @@ class PageView(QTextBrowser):
             for piece in block.textFormats():
                 if piece.format.isImageFormat():
                     image = piece.format.toImageFormat()
+                    self._indents[image.name()] = _indent(block)
                     size = self._fitted(image.name())
                     image.setWidth(size.width())
                     image.setHeight(size.height())
@@ -284,6 +296,13 @@ def _blocks(document: QTextDocument) -> Iterator[QTextBlock]:
     while block.isValid():
         yield block
         block = block.next()
+
+
+def _indent(block: QTextBlock) -> int:
+    """Return how far the text of a block, such as an item of a list, is indented, in pixels."""
+    items = block.textList()
+    steps = block.blockFormat().indent() + (items.format().indent() if items is not None else 0)
+    return round(steps * block.document().indentWidth())
 
 
 def _is_heading(block: QTextBlock, anchor: str) -> bool:

@@ -181,6 +181,9 @@ def _restyle(blocks: list[QTextBlock], kind: str, level: int) -> None:
         change.setBackground(QBrush(QColor(style().theme.hover)))
         change.setNonBreakableLines(False)
     cursor.mergeBlockFormat(change)
+    if kind == "code":
+        change.setBottomMargin(2 * UNIT)  # only below the last line
+        QTextCursor(blocks[-1]).mergeBlockFormat(change)
     if level:
         look = QTextCharFormat()
         look.setProperty(QTextFormat.Property.FontSizeAdjustment, _ENLARGED.get(level, 0))

@@ -254,6 +254,24 @@ def test_page_loads_nothing_from_outside_the_guide(window: GuideWindow, tmp_path
     assert (image.width(), image.pixelColor(0, 0).alpha()) == (1, 0)
 
 
+@pytest.mark.parametrize("scale", [1.0, 1.5])
+def test_pages_are_as_wide_as_the_window(window: GuideWindow, qtbot: QtBot, scale: float) -> None:
+    style().choose("dark", scale)
+    window.resize(1080, 720)
+    for page in ("window.md", "reference/tools.md"):  # pictures in a list; tables
+        window.open_page(page)
+        qtbot.waitUntil(lambda: not window.view.is_loading)
+        window.view.document().pageCount()  # lays out the whole page
+        qtbot.waitUntil(lambda: not window.view.horizontalScrollBar().isVisible())
+
+
+def test_a_page_that_is_too_wide_can_be_scrolled(window: GuideWindow, qtbot: QtBot) -> None:
+    window.open_page("reference/settings.md")
+    window.resize(window.minimumSizeHint())
+    window.view.setFixedWidth(120)
+    qtbot.waitUntil(window.view.horizontalScrollBar().isVisible)
+
+
 @pytest.mark.parametrize(("theme", "scale"), [("light", 1.0), ("dark", 1.5)])
 def test_guide_fits_a_small_screen(window: GuideWindow, theme: str, scale: float) -> None:
     style().choose(theme, scale)
