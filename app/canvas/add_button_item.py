@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.canvas.canvas_style import canvas_style, pen
+from app.canvas.canvas_style import canvas_style, pen, zoom_from_scale, zoom_of_view
 from app.canvas.node_item import PORTS_FROM, CanvasPort
 
 DISTANCE: Final = 20.0
@@ -67,15 +67,16 @@ class AddButtonItem(QGraphicsItem):
         return self._bounds.adjusted(-1, -1, 1, 1)
 
     def shape(self) -> QPainterPath:
-        """Return the clickable area."""
+        """Return the clickable area; none while zoomed out too far to paint the buttons."""
         path = QPainterPath()
-        for port in self._ports:
-            path.addEllipse(button_rect(port))
+        if zoom_of_view(self) >= PORTS_FROM:
+            for port in self._ports:
+                path.addEllipse(button_rect(port))
         return path
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         """Paint the buttons."""
-        if option.levelOfDetailFromTransform(painter.worldTransform()) < PORTS_FROM:
+        if zoom_from_scale(option.levelOfDetailFromTransform(painter.worldTransform())) < PORTS_FROM:
             return
         theme = canvas_style()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)

@@ -12,6 +12,7 @@ from typing import Final
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainterPath, QPen
+from PySide6.QtWidgets import QGraphicsItem
 
 from app.theme.style import glyph, glyph_font, style
 from app.theme.tokens import FONT_FAMILY, FONT_SIZE, FONT_SIZE_SMALL, FONT_SIZE_TITLE, Theme
@@ -83,6 +84,12 @@ MIN_TEXT_PIXELS: Final = 11.0
 def zoom_from_scale(scale: float) -> float:
     """Return the zoom (1 is 100 %) of a painter's scale, independent of the text size."""
     return scale / style().scale
+
+
+def zoom_of_view(item: QGraphicsItem) -> float:
+    """Return the zoom of the view that shows an item; 1 without a view."""
+    views = item.scene().views() if item.scene() is not None else []
+    return zoom_from_scale(views[0].transform().m11()) if views else 1.0
 
 
 def legible_scale(size: float, zoom: float, most: float) -> float:

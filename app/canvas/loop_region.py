@@ -30,6 +30,7 @@ from app.canvas.canvas_style import (
     pen,
     small_width,
     zoom_from_scale,
+    zoom_of_view,
 )
 from app.canvas.node_item import LodItem, NodeItem
 from app.session import Session
@@ -237,8 +238,7 @@ class LoopLabelItem(QGraphicsItem):
     @property
     def _zoom(self) -> float:
         """Zoom of the view."""
-        views = self.scene().views() if self.scene() is not None else []
-        return zoom_from_scale(views[0].transform().m11()) if views else 1.0
+        return zoom_of_view(self)
 
     def _growth(self, zoom: float) -> float:
         """Return the enlargement that keeps the label legible and within its region."""

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.canvas.canvas_style import canvas_style, fonts, icon_path, pen, zoom_from_scale
+from app.canvas.canvas_style import canvas_style, fonts, icon_path, pen, zoom_from_scale, zoom_of_view
 from app.canvas.node_card import (
     DETAILS_FROM,
     EXPAND_WIDTH,
@@ -423,7 +423,7 @@ class ExpandButtonItem(QGraphicsItem):
 
     def mousePressEvent(self, event: QGraphicsSceneMouseEvent) -> None:
         """Accept the event, or the card would be dragged; ignore it while the button is not painted."""
-        event.setAccepted(zoom_from_scale(self.scene().views()[0].transform().m11()) >= DETAILS_FROM)
+        event.setAccepted(zoom_of_view(self) >= DETAILS_FROM)
 
     def mouseReleaseEvent(self, event: QGraphicsSceneMouseEvent) -> None:
         """Expand the loop."""

@@ -40,7 +40,7 @@ from app.search import match_score
 from app.session import Session
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT
-from app.theme.widgets import plain_tool_tip, vbox
+from app.theme.widgets import disabled_item, plain_tool_tip, vbox
 from app.timers import call_later
 from engine.document.operations import Operation, SetTitle
 from engine.nodes.json_values import can_ever_fit
@@ -235,9 +235,9 @@ class PickList(QFrame):
             item.setData(Qt.ItemDataRole.UserRole, entry)
             self.list.addItem(item)
         if len(fitting) > MAX_ROWS:
-            rest = QListWidgetItem(f"{len(fitting) - MAX_ROWS} more. Type to filter.")
-            rest.setFlags(Qt.ItemFlag.NoItemFlags)
-            self.list.addItem(rest)
+            self.list.addItem(disabled_item(f"{len(fitting) - MAX_ROWS} more. Type to filter."))
+        if not fitting:
+            self.list.addItem(disabled_item("No results"))
         self.list.setCurrentRow(0)
 
     def _take(self, item: QListWidgetItem | None) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import QEvent, QMimeData, QObject, QPoint, QPointF, QRect, QRectF, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QMimeData, QObject, QPoint, QPointF, QRect, QRectF, QSizeF, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QBrush,
     QColor,
@@ -270,12 +270,13 @@ class ZoomPanView(NodeViewer):
 
     def has_card_in(self, rect: QRectF) -> bool:
         """Return whether a card is in a rectangle of the scene; False where ports are too small to tell."""
-        near = self.scene().items(rect) if self.factor >= PORTS_FROM else []
+        near = self.scene().items(rect) if self._zoom >= PORTS_FROM else []
         return any(isinstance(item, NodeItem) and item.card_rect.intersects(rect) for item in near)
 
     def label_at(self, position: QPointF) -> LoopLabelItem | None:
-        """Return the label of a loop at a scene position."""
-        return next((item for item in self.scene().items(position) if isinstance(item, LoopLabelItem)), None)
+        """Return the label of a loop at the pixel of a scene position, which it may cover only in part."""
+        pixel = QRectF(position, QSizeF(1, 1) / self.factor)
+        return next((item for item in self.scene().items(pixel) if isinstance(item, LoopLabelItem)), None)
 
     def mouse_position(self) -> QPointF | None:
         """Return the scene position of the mouse, or None if it is elsewhere."""

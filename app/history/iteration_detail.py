@@ -27,7 +27,7 @@ from app.runs.run_view_model import NO_LOOP, NO_NODE
 from app.session import Session
 from app.theme.style import ThemedIcon, icon, style
 from app.theme.tokens import UNIT
-from app.theme.widgets import STRETCH, Badge, ElidedLabel, PlainLabel, hbox, plain_tool_tip, vbox
+from app.theme.widgets import STRETCH, Badge, ElidedLabel, PlainLabel, disabled_item, hbox, plain_tool_tip, vbox
 from engine.document.model import Workflow
 from engine.nodes.loop import LoopConfig
 from engine.nodes.node_names import node_name
@@ -261,8 +261,7 @@ class SectionList(QListWidget):
 
     def _add_heading(self) -> None:
         """Add a heading that cannot be selected. Its text is a label, because disabled list items are hard to read."""
-        item = QListWidgetItem()
-        item.setFlags(Qt.ItemFlag.NoItemFlags)
+        item = disabled_item("")
         item.setData(Qt.ItemDataRole.AccessibleTextRole, HEADING)
         self.addItem(item)
         label = PlainLabel(HEADING, look="section")

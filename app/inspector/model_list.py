@@ -22,7 +22,7 @@ from shiboken6 import isValid
 
 from app.theme.style import ThemedIcon, set_style_properties, style
 from app.theme.tokens import FONT_SIZE_SMALL
-from app.theme.widgets import HintDelegate, PlainLabel, hbox, plain_tool_tip, vbox
+from app.theme.widgets import HintDelegate, PlainLabel, disabled_item, hbox, plain_tool_tip, vbox
 from engine.models.known_models import matches_model
 
 WIDTH: Final = 400
@@ -214,8 +214,7 @@ class ModelList(QDialog):
         item.setFont(style().font(FONT_SIZE_SMALL, QFont.Weight.DemiBold))
 
     def _add_note(self, text: str) -> QListWidgetItem:
-        item = QListWidgetItem(text)
-        item.setFlags(Qt.ItemFlag.NoItemFlags)
+        item = disabled_item(text)
         item.setFont(style().font(FONT_SIZE_SMALL))
         self.list.addItem(item)
         return item

@@ -23,6 +23,7 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QLayout,
+    QListWidgetItem,
     QProgressBar,
     QPushButton,
     QScrollArea,
@@ -128,8 +129,36 @@ SHARE_OF_SCREEN: Final = 0.9
 
 
 def resize_on_screen(window: QWidget, size: QSize) -> None:
-    """Resize a window to a size in pixels at a text size of 100 %, or to what fits on its screen."""
-    window.resize((size * style().scale).boundedTo(window.screen().availableSize() * SHARE_OF_SCREEN))
+    """Resize a window to a size in pixels at a text size of 100 %, or to what fits on its screen.
+
+    When the text size changes, the window follows in proportion.
+    """
+    _WindowScaler(window).resize(size * style().scale)
+
+
+class _WindowScaler(QObject):
+    """Resizes a window in proportion to the text size."""
+
+    def __init__(self, window: QWidget) -> None:
+        super().__init__(window)
+        self._window, self._scale = window, style().scale
+        style().changed.connect(self._rescale)
+
+    def resize(self, size: QSize) -> None:
+        """Resize the window to a size in pixels, or to what fits on its screen."""
+        self._window.resize(size.boundedTo(self._window.screen().availableSize() * SHARE_OF_SCREEN))
+
+    def _rescale(self) -> None:
+        grown, self._scale = style().scale / self._scale, style().scale
+        if grown != 1 and not self._window.isMaximized() and not self._window.isFullScreen():
+            self.resize(self._window.size() * grown)
+
+
+def disabled_item(text: str) -> QListWidgetItem:
+    """Return an item of a list that only informs."""
+    item = QListWidgetItem(text)
+    item.setFlags(Qt.ItemFlag.NoItemFlags)
+    return item
 
 
 def discard(widget: QWidget) -> None:

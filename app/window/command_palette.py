@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from PySide6.QtCore import QEvent, QObject, QPoint, Qt
+from PySide6.QtCore import QEvent, QObject, QPoint, QSize, Qt
 from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
     QDialog,
@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 from app.search import match_score
 from app.theme.style import style
 from app.theme.tokens import UNIT
-from app.theme.widgets import STRETCH, HintDelegate, PlainLabel, hbox, vbox
+from app.theme.widgets import STRETCH, HintDelegate, PlainLabel, disabled_item, hbox, resize_on_screen, vbox
 
 MOST_SHOWN: Final = 50
 
@@ -103,9 +103,7 @@ class CommandPalette(QDialog):
             item.setData(Qt.ItemDataRole.UserRole, entry)
             self.list.addItem(item)
         if not self.list.count():
-            nothing = QListWidgetItem("No results")
-            nothing.setFlags(Qt.ItemFlag.NoItemFlags)
-            self.list.addItem(nothing)
+            self.list.addItem(disabled_item("No results"))
         self.list.setCurrentRow(0)
 
     def _choose(self) -> None:
@@ -119,6 +117,7 @@ class CommandPalette(QDialog):
 
 COLUMNS: Final = 2
 KEYS_WIDTH: Final = 200
+SHORTCUTS_SIZE: Final = QSize(960, 720)
 
 
 class ShortcutsDialog(QDialog):
@@ -152,8 +151,14 @@ class ShortcutsDialog(QDialog):
         close = QPushButton("Close", self)
         close.clicked.connect(self.accept)
         vbox((area, 1), hbox(STRETCH, close), spacing=4, margins=(6, 6, 6, 4), parent=self)
-        scale = style().scale
-        self.resize(min(round(960 * scale), parent.width()), min(round(720 * scale), parent.height()))
+        resize_on_screen(self, SHORTCUTS_SIZE)
+        style().changed.connect(self._fit_keys)
+        self._fit_keys()
+
+    def _fit_keys(self) -> None:
+        """Fit the columns of the keys, equally wide in all groups, to the text size."""
+        for grid in self.findChildren(QGridLayout):
+            grid.setColumnMinimumWidth(1, round(KEYS_WIDTH * style().scale))
 
 
 def _group(title: str, actions: Sequence[QAction], parent: QWidget) -> QGridLayout:
@@ -161,7 +166,6 @@ def _group(title: str, actions: Sequence[QAction], parent: QWidget) -> QGridLayo
     grid.setHorizontalSpacing(4 * UNIT)
     grid.setVerticalSpacing(2 * UNIT)
     grid.setColumnStretch(0, 1)
-    grid.setColumnMinimumWidth(1, round(KEYS_WIDTH * style().scale))
     grid.addWidget(PlainLabel(title, parent, look="title"), 0, 0, 1, 2)
     for row, action in enumerate(actions, 1):
         keys = " or ".join(key.toString(QKeySequence.SequenceFormat.NativeText) for key in action.shortcuts())

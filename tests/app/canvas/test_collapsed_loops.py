@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PySide6.QtCore import QPointF, Qt
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -137,6 +140,16 @@ def test_the_button_of_the_label_collapses(hand: Hand) -> None:
 def test_a_double_click_on_the_label_collapses(hand: Hand) -> None:
     label = hand.canvas.view.regions.items["loop"].label
     hand.double_click(label.mapToScene(QPointF(12, 0)))
+    assert not HIDDEN & set(hand.canvas.view.nodes)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_a_double_click_on_the_outermost_pixels_of_the_label_collapses(hand: Hand, share: float) -> None:
+    viewer, label = hand.canvas.viewer, hand.canvas.view.regions.items["loop"].label
+    edge = label.mapToScene(label.shape().boundingRect().topLeft()).y()
+    viewer.translate(0, math.ceil(edge) - edge + share)
+    top = viewer.viewportTransform().map(label.mapToScene(QPointF(12, label.shape().boundingRect().top())))
+    QTest.mouseDClick(viewer.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(round(top.x()), math.floor(top.y())))
     assert not HIDDEN & set(hand.canvas.view.nodes)
 
 

@@ -3,13 +3,14 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QAction, QContextMenuEvent
+from PySide6.QtCore import QPoint, QPointF, QRect, Qt
+from PySide6.QtGui import QAction, QContextMenuEvent, QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
 from app.canvas.add_button_item import DISTANCE
+from app.canvas.node_item import PORTS_FROM
 from app.canvas.popups import MAX_ROWS, Entry
 from app.theme.style import style
 from engine.document.operations import SetLayout
@@ -294,6 +295,20 @@ def test_pick_list_limits_its_rows_and_finds_the_rest_by_typing(hand: Hand) -> N
     assert chosen == [9876]
 
 
+def test_a_search_without_matches_says_so(hand: Hand) -> None:
+    chosen: list[int] = []
+    pick_list = hand.canvas.popups.list
+    pick_list.open(QPoint(100, 100), "Choose", [Entry("First", "", "mdi6.cog", "#888888", 1)], chosen.append)
+    QTest.keyClicks(pick_list.filter, "zebra")
+    (row,) = [pick_list.list.item(row) for row in range(pick_list.list.count())]
+    assert (row.text(), row.flags()) == ("No results", Qt.ItemFlag.NoItemFlags)
+    QTest.keyClick(pick_list.filter, Qt.Key.Key_Return)
+    assert (chosen, pick_list.isVisible()) == ([], True)
+    pick_list.filter.clear()
+    QTest.keyClick(pick_list.filter, Qt.Key.Key_Return)
+    assert chosen == [1]
+
+
 def test_the_plus_beside_an_output_adds_and_connects_the_next_node(hand: Hand) -> None:
     new = hand.canvas.add_node("llm", QPointF(1300, 400))
     assert new is not None
@@ -320,6 +335,35 @@ def test_the_plus_over_an_edge_leaves_the_edge_and_the_selection(hand: Hand) -> 
     hand.click(place)
     assert hand.canvas.popups.list.isVisible()
     assert hand.session.selection == ("draft",)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.5])
+def test_the_plus_can_be_clicked_only_where_it_is_painted(hand: Hand, scale: float) -> None:
+    viewer = hand.canvas.viewer
+
+    def place() -> QPointF:
+        hand.session.select(["draft"])
+        (port,) = hand.canvas.add_button.ports
+        return port.middle + QPointF(DISTANCE, 0)
+
+    def picture() -> QImage:
+        at = hand.at(place())
+        return viewer.viewport().grab(QRect(at.x() - 2, at.y() - 2, 4, 4)).toImage()
+
+    try:
+        style().choose("dark", scale)
+        for zoom, is_painted in ((PORTS_FROM * 1.05, True), (PORTS_FROM * 0.95, False)):
+            hand.canvas.zoom_to(zoom)
+            viewer.center_at(place())
+            with_plus = picture()
+            hand.canvas.add_button.setOpacity(0)
+            assert (picture() != with_plus) is is_painted
+            hand.canvas.add_button.setOpacity(1)
+            hand.click(place())
+            assert hand.canvas.popups.list.isVisible() is is_painted
+            hand.canvas.popups.list.close_if_open()
+    finally:
+        style().choose("dark", 1.0)
 
 
 @pytest.mark.parametrize("look", [("light", 1.0), ("dark", 1.5)])
@@ -422,7 +466,7 @@ def test_quick_add_matches_the_starts_of_words_only(hand: Hand) -> None:
     hand.double_click(QPointF(300, 400))
     pick = hand.canvas.popups.list
     QTest.keyClicks(pick.filter, "oop")
-    assert pick.list.count() == 0
+    assert [pick.list.item(row).text() for row in range(pick.list.count())] == ["No results"]
 
 
 @pytest.mark.parametrize("target", ["draft", "loop", "label"])
