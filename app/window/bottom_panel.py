@@ -76,13 +76,13 @@ class BottomPanel(QWidget):
             panels: Returns each panel, by name, creating it when it is first opened.
         """
         self._panels = {**self._window_panels, **panels}
-        self._arrange()
+        self.arrange()
 
     def unfold(self, name: str) -> None:
         """Open a panel."""
         self.open_panel = name
         self.stack.setCurrentWidget(self._pages[name])
-        self._arrange()
+        self.arrange()
 
     def toggle(self, name: str) -> None:
         """Open a panel, or collapse it if it is open."""
@@ -94,7 +94,7 @@ class BottomPanel(QWidget):
     def fold(self) -> None:
         """Collapse all panels."""
         self.open_panel = ""
-        self._arrange()
+        self.arrange()
 
     def count(self, errors: int, warnings: int) -> None:
         """Show the number of problems on the button."""
@@ -102,7 +102,8 @@ class BottomPanel(QWidget):
         self.buttons["problems"].setText(f"Problems ({number})" if number else "Problems")
         self.buttons["problems"].setAccessibleName(f"Problems: {errors} errors, {warnings} warnings")
 
-    def _arrange(self) -> None:
+    def arrange(self) -> None:
+        """Show the open panel, or only the row of buttons."""
         is_open = self.open_panel in self._panels
         if is_open:
             page, panel = self._pages[self.open_panel], self._panels[self.open_panel]()
@@ -114,7 +115,8 @@ class BottomPanel(QWidget):
         for name, button in self.buttons.items():
             button.setChecked(name == self.open_panel)
             button.setVisible(name in self._panels)
-        # The height of the row: the layout has not yet noticed that the panel is hidden.
+        # The height of the row: the layout has not yet noticed that the panel is hidden, or that the text size changed.
+        self._row.invalidate()
         self.setMaximumHeight(_ANY_HEIGHT if is_open else self._row.sizeHint().height())
         self.unfolded.emit(self.open_panel if is_open else "")
 
@@ -136,10 +138,11 @@ class BottomPanelHeight(QObject):
 
     def __init__(self, splitter: QSplitter, panel: BottomPanel) -> None:
         super().__init__(splitter)
-        self._splitter, self._panel = splitter, panel
+        self._splitter, self._panel, self._scale = splitter, panel, style().scale
         self.chosen: dict[str, int] = {}
         splitter.splitterMoved.connect(self._note)
         panel.unfolded.connect(self._resize)
+        style().changed.connect(self._rescale)
 
     def restore(self, chosen: object) -> None:
         """Restore stored heights; invalid ones are ignored."""
@@ -149,6 +152,12 @@ class BottomPanelHeight(QObject):
     def _note(self) -> None:
         if self._panel.open_panel:
             self.chosen[self._panel.open_panel] = self._splitter.sizes()[1]
+
+    def _rescale(self) -> None:
+        grown, self._scale = style().scale / self._scale, style().scale
+        if grown != 1:
+            self.chosen = {name: round(height * grown) for name, height in self.chosen.items()}
+            self._panel.arrange()
 
     def _resize(self, name: str) -> None:
         total = sum(self._splitter.sizes())

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.history.iteration_chart import BaseSeries
+from app.theme.style import style
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench
 from tests.app.window.conftest import MakeWindow
@@ -40,6 +42,28 @@ def test_each_bottom_panel_keeps_its_height(workbench: Workbench, self_refine: D
     workbench.bottom_panel.fold()
     workbench.bottom_panel.unfold("iterations")
     assert height(workbench) == wanted
+
+
+def test_heights_follow_the_text_size(workbench: Workbench, self_refine: DocumentPage) -> None:
+    panel = workbench.bottom_panel
+    panel.unfold("iterations")
+    drag(workbench, -40)
+    chosen = height(workbench)
+    panel.unfold("log")
+    first = height(workbench)
+    try:
+        style().choose("dark", 1.5)
+        assert height(workbench) == pytest.approx(1.5 * first, abs=1)
+        panel.fold()
+        assert height(workbench) >= panel.buttons["log"].sizeHint().height()
+        style().choose("dark", 1.0)
+        row = height(workbench)
+        style().choose("dark", 1.5)
+        assert height(workbench) > row, "the row of buttons alone"
+    finally:
+        style().choose("dark", 1.0)
+    panel.unfold("iterations")
+    assert height(workbench) == pytest.approx(chosen, abs=2)
 
 
 def test_heights_and_chart_settings_survive_a_restart(make_window: MakeWindow, qtbot: QtBot) -> None:
