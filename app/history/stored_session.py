@@ -50,11 +50,13 @@ class Level:
         name: The level.
         nodes: The executions of its nodes by path.
         iteration: The iteration itself; None for the outermost level, or if it has not completed.
+        outputs: The outputs of the run; empty for other levels.
     """
 
     name: str
     nodes: Mapping[str, NodeExecution]
     iteration: LoopIterationCompleted | None
+    outputs: Mapping[str, Value]
 
 
 @dataclass(slots=True)
@@ -84,6 +86,8 @@ class StoredRun:
         """Add a level to the view model."""
         self.levels.add(level.name)
         self.view_model.nodes.update(level.nodes)
+        if level.outputs:
+            self.view_model.state.outputs = level.outputs
         if level.iteration is not None:
             loop, index = self.view_model.loops[level.iteration.path], level.iteration.index
             if index < len(loop.iterations):
@@ -134,7 +138,7 @@ def read_level(store: Store, run: StoredRun, name: str) -> Level:
     for node in state.open.values():
         if run.view_model.is_over and node.state is NodeState.RUNNING:
             node.state = NodeState.INTERRUPTED
-    return Level(name, state.nodes, _iteration(store, run, name))
+    return Level(name, state.nodes, _iteration(store, run, name), state.outputs)
 
 
 def _iteration(store: Store, run: StoredRun, level: str) -> LoopIterationCompleted | None:

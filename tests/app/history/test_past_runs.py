@@ -109,6 +109,17 @@ def test_past_run_opens_with_canvas_iterations_log_and_result(
     assert session.shown.view_model.node("draft", session.shown.chosen).outputs["output"] == "The sea is wide, draft 1."
 
 
+def test_past_run_shows_its_outputs_completely(workbench: Workbench, store: Store, qtbot: QtBot) -> None:
+    flow = Builder()
+    entry = flow.add("input", id="task")
+    flow.connect(entry["value"], flow.add("output", id="out")["value"])
+    document = past(workbench, run_and_store(store, flow.build(), "", {"task": "sea " * 1000}), qtbot)
+    document.session.select([])
+    document.inspector.show_result()
+    result = document.inspector.result
+    qtbot.waitUntil(lambda: [view.content.text for view in result.sections.values()] == ["sea " * 1000])
+
+
 def test_subflow_of_a_past_run_opens_as_it_ran(
     workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot
 ) -> None:
