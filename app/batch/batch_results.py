@@ -9,6 +9,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 from PySide6.QtGui import QBrush, QColor
 from PySide6.QtWidgets import QHeaderView, QTableView, QWidget
 
+from app.history.run_labels import capitalized
 from app.theme.style import style
 from app.theme.tokens import UNIT
 from app.theme.widgets import make_read_only, plain_tool_tip
@@ -148,7 +149,7 @@ class BatchResultsModel(QAbstractTableModel):
             self._result_texts[row],
             "" if result.score is None else format_score(result.score),
             str(result.iterations or ""),
-            format_exit_reason(result.exit_reason),
+            capitalized(format_exit_reason(result.exit_reason)),
             format_money(result.cost_usd),
             format_duration(result.duration_s),
             str(len(result.warnings) or ""),

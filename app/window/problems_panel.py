@@ -6,7 +6,7 @@ Quick fixes are operations on the document for problems with an obvious solution
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from PySide6.QtCore import Qt, Signal
@@ -217,6 +217,11 @@ MOST_FIXES: Final = 3
 class ProblemRow(QFrame):
     """One problem.
 
+    Args:
+        problem: The problem.
+        place: Its place in words, with the name of its node; empty for the document as a whole.
+        answers: Its quick fixes.
+
     Signals:
         chosen: It was clicked, or Enter was pressed on it.
         fix_chosen: One of its buttons was pressed.
@@ -225,16 +230,17 @@ class ProblemRow(QFrame):
     chosen = Signal(object)
     fix_chosen = Signal(object)
 
-    def __init__(self, problem: Problem, answers: tuple[QuickFix, ...], parent: QWidget) -> None:
+    def __init__(self, problem: Problem, place: str, answers: tuple[QuickFix, ...], parent: QWidget) -> None:
         super().__init__(parent)
         self.problem = problem
         self.setProperty("row", True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
-        self.setAccessibleName(str(problem))
+        said = (str(problem.severity), place, f"{problem.message} {problem.remedy}".rstrip())
+        self.setAccessibleName(": ".join(filter(None, said)))
         self._mark = QLabel(self)
         message = _text(problem.message, self)
-        where = f"{problem.place}. " if problem.place else ""
+        where = f"{place}. " if place else ""
         remedy = _text(f"{where[:1].upper()}{where[1:]}{problem.remedy}", self)
         remedy.setProperty("dim", True)
         row = hbox(
@@ -286,7 +292,7 @@ class ProblemsPanel(QWidget):
     def __init__(self, session: Session) -> None:
         super().__init__()
         self._session = session
-        self._shown: list[tuple[Problem, tuple[QuickFix, ...]]] = []
+        self._shown: list[tuple[Problem, str, tuple[QuickFix, ...]]] = []
         self._list = QWidget(self)
         self._rows = vbox(STRETCH, spacing=0, margins=(2, 1, 2, 1), parent=self._list)
         self._rest = QLabel(self)
@@ -313,7 +319,9 @@ class ProblemsPanel(QWidget):
         """Show the current problems; nothing is rebuilt if they are unchanged."""
         problems = sorted(self._session.visible_problems, key=lambda problem: problem.severity is Severity.WARNING)
         structure = self._session.structure
-        wanted = [(problem, quick_fixes(problem, structure)) for problem in problems[:MOST_ROWS]]
+        wanted = [
+            (problem, _place(problem, structure), quick_fixes(problem, structure)) for problem in problems[:MOST_ROWS]
+        ]
         self._say(len(problems))
         if wanted == self._shown:
             return
@@ -326,11 +334,11 @@ class ProblemsPanel(QWidget):
             self._rows.removeWidget(row)
             row.hide()
             row.deleteLater()
-        for place, (problem, answers) in enumerate(wanted):
-            row = ProblemRow(problem, answers, self._list)
+        for number, (problem, place, answers) in enumerate(wanted):
+            row = ProblemRow(problem, place, answers, self._list)
             row.chosen.connect(self.problem_chosen)
             row.fix_chosen.connect(self._apply)
-            self._rows.insertWidget(place, row)
+            self._rows.insertWidget(number, row)
         if at is not None and self.rows:
             self.rows[min(at, len(self.rows) - 1)].setFocus()
 
@@ -351,6 +359,12 @@ class ProblemsPanel(QWidget):
     def _dress(self) -> None:
         for row in self.rows:
             row.dress()
+
+
+def _place(problem: Problem, structure: Structure) -> str:
+    """Return the place of a problem in words, with the node as on its card."""
+    node = problem.node
+    return replace(problem, node=structure.resolution.name(node) if node is not None else None).place
 
 
 def _text(text: str, parent: QWidget) -> QLabel:

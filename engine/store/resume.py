@@ -28,6 +28,7 @@ from engine.events import (
 from engine.exits import MAX_ITERATIONS_CAP
 from engine.models.protocol import EMBEDDED_MODEL, GGUF_PREFIX, Price
 from engine.models.providers import runs_on_own_machine
+from engine.nodes.node_names import node_name
 from engine.nodes.node_registry import Registry
 from engine.plan.compiler import compile_workflow
 from engine.plan.execution_plan import GraphPlan, LoopPlan, Plan
@@ -214,7 +215,7 @@ def plan_fork(
         _max_reruns(point),
         _estimate(latest_events, point) if changes.model is None else _estimate_with(changes.model, workflow, plan),
         tuple(
-            f'The change to "{node}" has no effect: the node does not run again.'
+            f'The change to "{node_name(workflow, node, registry)}" has no effect: the node does not run again.'
             for node in changes.settings
             if node not in rerun_ids
         ),

@@ -111,7 +111,7 @@ def test_batch_runs_rows_and_shows_a_summary(open_batch: Any, tmp_path: Path, ba
     run(window, qtbot)
     assert states(window) == ["Done"] * 3
     assert cells(window, 1)[:4] == ["2", "rain", "Done", "Fine."]
-    assert cells(window, 1)[5:8] == ["2", "max iterations reached", "$0"]
+    assert cells(window, 1)[5:8] == ["2", "Max iterations reached", "$0"]
     assert window.summary.text().startswith("3 of 3 rows done · ")
     assert "2 iterations: 3 rows, $0 each" in window.summary.text()
     assert (window.bar.value(), window.progress.text()) == (3, "3 of 3 rows completed")

@@ -9,7 +9,8 @@ from app.window.document_page import DocumentPage
 from app.window.problems_panel import MOST_ROWS, ProblemRow
 from app.workbench import Workbench
 from engine.document.builder import Builder
-from engine.document.operations import RemoveNode, SetConfig, SetSettings
+from engine.document.model import Node
+from engine.document.operations import AddNode, RemoveNode, SetConfig, SetSettings
 from engine.document.problems import Problem
 from tests.app.conftest import MakeSession
 from tests.app.window.conftest import press
@@ -172,6 +173,15 @@ def test_errors_come_before_warnings_and_are_labeled(make_session: MakeSession, 
 
     assert [row._mark.accessibleName() for row in panel.rows] == ["error", "warning", "warning"]
     assert session.problem_counts == (1, 2)
+
+
+def test_a_problem_names_its_node_as_on_the_card(workbench: Workbench, qtbot: QtBot) -> None:
+    document = workbench.documents.new()
+    with qtbot.waitSignal(document.session.analyzed):
+        document.session.do(AddNode(Node(id="n1", type="llm", title="Draft")))
+    workbench.bottom_panel.unfold("problems")
+    document.session.reveal_problems()
+    assert 'node "Draft", port "input"' in row(document, "unconnected-port").accessibleName()
 
 
 def test_a_new_document_has_no_problems(workbench: Workbench) -> None:

@@ -260,7 +260,7 @@ async def test_fork_plan_warns_of_a_change_without_effect() -> None:
     plan = plan_fork(store, whole.result.run_id, "outer[1]", changes)
 
     (warning,) = plan.warnings
-    assert mentions(warning, '"aside" has no effect'), warning
+    assert mentions(warning, '"Transform" has no effect'), warning
 
 
 @pytest.mark.parametrize(
