@@ -20,7 +20,7 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 from PySide6.QtCore import QDeadlineTimer, QSize, Qt
 from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QDialog, QWidget
 
 from app.batch.batch_window import BatchWindow
 from app.engine_thread import EngineThread
@@ -97,15 +97,19 @@ class Studio:
         self.preferences.set(default_model=f"scripted:{file}")
 
     def take(self, name: str, widget: QWidget | None = None, is_ready: Callable[[], bool] = lambda: True) -> None:
-        """Draw the window, or a part of it, in every theme and scale, when it is ready."""
+        """Draw the window, or a part of it, in every theme and scale at its present size, when it is ready."""
+        shown = widget or self.workbench.window
+        size = shown.size()
         for theme, scale, suffix in LOOKS:
             self._style.choose(theme, scale)
+            if isinstance(shown, QDialog):
+                shown.resize(size)  # which follows the scale
             settle(SETTLE_MS)
             until(is_ready)
             if self.workbench.current is not None:
                 self.workbench.current.canvas.fit_all()
                 settle(SETTLE_MS)
-            _keep((widget or self.workbench.window).grab().toImage(), self._images / f"{name}-{suffix}.png")
+            _keep(shown.grab().toImage(), self._images / f"{name}-{suffix}.png")
         self._style.choose("dark", 1.0)
 
     def close(self) -> None:

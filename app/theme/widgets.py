@@ -11,7 +11,19 @@ from html import escape
 from itertools import pairwise
 from typing import Final, TypeVar, cast
 
-from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, QPoint, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import (
+    QEvent,
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    QPoint,
+    QRect,
+    QRectF,
+    QSize,
+    QSizeF,
+    Qt,
+    Signal,
+)
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -133,25 +145,31 @@ def resize_on_screen(window: QWidget, size: QSize) -> None:
 
     When the text size changes, the window follows in proportion.
     """
-    _WindowScaler(window).resize(size * style().scale)
+    _WindowScaler(window, size)
 
 
 class _WindowScaler(QObject):
-    """Resizes a window in proportion to the text size."""
+    """Keeps the size of a window in proportion to the text size."""
 
-    def __init__(self, window: QWidget) -> None:
+    def __init__(self, window: QWidget, size: QSize) -> None:
         super().__init__(window)
-        self._window, self._scale = window, style().scale
+        self._window = window
+        self._wanted = QSizeF(size)
+        self._resize()
         style().changed.connect(self._rescale)
 
-    def resize(self, size: QSize) -> None:
-        """Resize the window to a size in pixels, or to what fits on its screen."""
-        self._window.resize(size.boundedTo(self._window.screen().availableSize() * SHARE_OF_SCREEN))
+    def _resize(self) -> None:
+        self._scale = style().scale
+        available = self._window.screen().availableSize() * SHARE_OF_SCREEN
+        self._window.resize((self._wanted * self._scale).toSize().boundedTo(available))
+        self._given = self._window.size()
 
     def _rescale(self) -> None:
-        grown, self._scale = style().scale / self._scale, style().scale
-        if grown != 1 and not self._window.isMaximized() and not self._window.isFullScreen():
-            self.resize(self._window.size() * grown)
+        if style().scale == self._scale or self._window.isMaximized() or self._window.isFullScreen():
+            return
+        if self._window.size() != self._given:  # the user's choice; else the screen may have had no room
+            self._wanted = QSizeF(self._window.size()) / self._scale
+        self._resize()
 
 
 def disabled_item(text: str) -> QListWidgetItem:

@@ -1,16 +1,17 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QEvent, QObject, QPoint, Qt
+from PySide6.QtCore import QEvent, QObject, QPoint, QSize, Qt
 from PySide6.QtGui import QAccessible
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QSpinBox, QToolButton, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.theme.style import Style
+from app.theme.style import Style, style
 from app.theme.tokens import DARK, LIGHT
 from app.theme.widgets import (
     LONGEST_TIP,
+    SHARE_OF_SCREEN,
     Badge,
     CollapsibleSection,
     ElidedLabel,
@@ -21,6 +22,7 @@ from app.theme.widgets import (
     Switch,
     inset_number,
     plain_tool_tip,
+    resize_on_screen,
 )
 
 MARKUP = "<b>bold</b> & {{name}}"
@@ -304,3 +306,24 @@ def test_buttons_of_a_message_are_below_its_text_where_there_is_too_little_room(
     qtbot.waitUntil(lambda: buttons[0].y() > label.geometry().bottom())
     assert label.width() > 350
     assert bar.heightForWidth(500) < 250
+
+
+def test_a_window_keeps_its_size_in_proportion_to_the_text(qtbot: QtBot) -> None:
+    window = QWidget()
+    qtbot.addWidget(window)
+    most = window.screen().availableSize() * SHARE_OF_SCREEN
+    try:
+        resize_on_screen(window, QSize(400, 300))
+        style().choose("dark", 1.5)
+        assert window.size() == QSize(600, 450).boundedTo(most)
+        style().choose("dark", 2.0)
+        assert window.size() == QSize(800, 600).boundedTo(most)
+        style().choose("dark", 1.0)
+        assert window.size() == QSize(400, 300), "although the screen had no room for the larger one"
+        window.resize(200, 100)
+        style().choose("light", 1.0)
+        assert window.size() == QSize(200, 100)
+        style().choose("light", 1.5)
+        assert window.size() == QSize(300, 150)
+    finally:
+        style().choose("dark", 1.0)
