@@ -22,6 +22,8 @@ DISTANCE: Final = 20.0
 """Distance of the button's center from the port: in the middle of a narrow gap between cards."""
 
 RADIUS: Final = 9.0
+REACH: Final = DISTANCE + RADIUS + 4.0
+"""Room that the button needs beside a card."""
 
 
 class AddButtonItem(QGraphicsItem):

@@ -253,6 +253,7 @@ class Canvas(QWidget):
 
     def _session_selection_changed(self) -> None:
         self.commands.reveal(self.session.selection)
+        self.viewer.forget_hover()
         wanted = set(self.session.selection)
         with self._selecting():
             for node_id, item in (self.view.nodes if wanted else self.view.created_nodes).items():

@@ -43,7 +43,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.canvas.add_button_item import AddButtonItem
+from app.canvas.add_button_item import REACH, AddButtonItem
 from app.canvas.annotations import AnnotationItem
 from app.canvas.canvas_style import canvas_style
 from app.canvas.edge_item import EdgeItem, LiveEdgeItem
@@ -227,9 +227,9 @@ class ZoomPanView(NodeViewer):
         self._tile = QPixmap()
 
     def ensure_visible(self, rect: QRectF) -> None:
-        """Scroll as little as needed to show a scene rectangle."""
+        """Scroll as little as needed to show a scene rectangle, with the + beside the outputs of a card."""
         margin = round(24 * style().scale)
-        self.ensureVisible(rect, margin, margin)
+        self.ensureVisible(rect, max(margin, round(REACH * self.factor)), margin)
         self.view_moved.emit()
 
     def get_zoom(self) -> float:
@@ -425,6 +425,12 @@ class CanvasViewer(ZoomPanView):
         if card is not self._hovered:
             self._hovered = card
             self.hovered.emit(card)
+
+    def forget_hover(self) -> None:
+        """Forget the card under the mouse until the mouse moves: what is shown has changed."""
+        if self._hovered is not None:
+            self._hovered = None
+            self.hovered.emit(None)
 
     def _is_drawing(self) -> bool:
         """Whether a rubber band or an edge is being drawn."""

@@ -9,7 +9,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
-from app.canvas.add_button_item import DISTANCE
+from app.canvas.add_button_item import DISTANCE, button_rect
 from app.canvas.node_item import PORTS_FROM
 from app.canvas.popups import MAX_ROWS, Entry
 from app.theme.style import style
@@ -322,6 +322,21 @@ def test_the_plus_beside_an_output_adds_and_connects_the_next_node(hand: Hand) -
     QTest.keyClick(hand.canvas.popups.list.filter, Qt.Key.Key_Return)
     assert f"{new}.output -> llm_2.input" in hand.edges()
     assert hand.item("llm_2").card_rect.left() > hand.item(new).card_rect.right()
+
+
+def test_the_plus_of_a_new_node_is_in_view_and_ready_although_the_mouse_is_still_on_the_former_one(hand: Hand) -> None:
+    hand.canvas.resize(520, 800)
+    hand.session.select([])
+    new = hand.canvas.add_node("llm", QPointF(1300, 400))
+    assert new is not None
+    hand.move(hand.title(new))
+    for following in ("llm_2", "llm_3"):
+        (port,) = hand.canvas.add_button.ports
+        hand.click(port.middle + QPointF(DISTANCE, 0))
+        QTest.keyClick(hand.canvas.popups.list.filter, Qt.Key.Key_Return)
+        (port,) = hand.canvas.add_button.ports
+        assert port.end == f"{following}.output"
+        assert hand.canvas.viewer.visible_rect.contains(button_rect(port))
 
 
 def test_the_plus_over_an_edge_leaves_the_edge_and_the_selection(hand: Hand) -> None:
