@@ -196,7 +196,7 @@ class Minimap(QWidget):
 
 HINT_WIDTH: Final = 280
 HINT_OFFSET: Final = QPoint(16, 20)
-FIRST_STEPS: Final = "Drag a node here, press Tab to add one, or open a template."
+FIRST_STEPS: Final = "Double-click to add a node, drag one here, or open a template."
 
 
 class ZoomControls(QFrame):

@@ -325,7 +325,7 @@ def ask_to_run(
         document.may_run_code,
         may_reach_private=document.may_reach_private,
     )
-    needs = replace(needs_in(session.structure_now), folder=True)
+    needs = needs_in(session.structure_now)
     dialog = RunDialog(inputs, last, folder, dialogs, needs=needs, allowed=allowed, parent=window)
 
     def start(inputs: dict[str, Value], allowed: Permissions) -> None:

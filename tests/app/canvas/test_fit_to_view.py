@@ -194,7 +194,7 @@ def test_empty_canvas_shows_first_steps(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(Workflow())
     beginning = hand.canvas.empty_hint
     assert beginning.isVisible()
-    assert mentions(beginning.text(), "Tab … template")
+    assert mentions(beginning.text(), "ouble-click … template")
     assert (beginning.geometry().center() - hand.canvas.rect().center()).manhattanLength() <= 2
     hand.canvas.add_node("llm")
     assert not beginning.isVisible()

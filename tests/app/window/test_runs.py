@@ -41,6 +41,14 @@ def open_flow(
     return open_file(workbench, saved(tmp_path, f"{name}.loop.json", workflow))
 
 
+def reading() -> Workflow:
+    """A workflow that reads a file of its folder."""
+    made = Builder("Reading")
+    read = made.add("tool", id="read", tool="read_file", arguments={"path": "a.txt"})
+    made.connect(read["output"], made.add("output", id="text")["value"])
+    return made.build()
+
+
 def form(workbench: Workbench) -> RunDialog:
     (dialog,) = (dialog for dialog in workbench.window.findChildren(RunDialog) if dialog.isVisible())
     return dialog
@@ -318,7 +326,9 @@ def test_shift_click_asks_for_all_inputs(workbench: Workbench, self_refine: Docu
 
 def test_folder_access_needs_permission(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     seen: list[Any] = []
-    document = open_flow(workbench, tmp_path)
+    (tmp_path / "a.txt").write_text("words")
+    document = open_flow(workbench, tmp_path, reading())
+    document.session.is_trusted = True
     start = document.session.start_run
     document.session.start_run = lambda inputs, options, paused: (seen.append(options.folder), start(inputs, options))
 
@@ -334,10 +344,18 @@ def test_folder_access_needs_permission(workbench: Workbench, tmp_path: Path, qt
     assert seen == [None, tmp_path]
 
 
-def test_document_without_a_file_has_no_folder(workbench: Workbench, self_refine: DocumentPage) -> None:
+def test_document_without_a_file_has_no_folder(workbench: Workbench) -> None:
+    workbench.documents.open_copy(reading())
     QTest.keyClick(workbench.window, Qt.Key.Key_F5, SHIFT)
 
+    assert form(workbench).folder.isVisible()
     assert not form(workbench).folder.isEnabled()
+
+
+def test_document_without_file_tools_is_asked_for_no_folder(workbench: Workbench, self_refine: DocumentPage) -> None:
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5, SHIFT)
+
+    assert not form(workbench).folder.isVisible()
 
 
 def test_errors_prevent_a_run_and_are_shown(workbench: Workbench, self_refine: DocumentPage) -> None:
