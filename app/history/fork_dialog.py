@@ -534,7 +534,8 @@ class ForkDialog(QDialog):
         ignore_wheel_in_fields(area)
         columns = hbox((area, 3), (self._plan_card(), 2), spacing=4)
         bottom = hbox(STRETCH, self.cancel, self.run, spacing=2)
-        rows = (title, told, self.problem, 1, (columns, 1), self._permissions, bottom)
+        # The problem is below the form, which would jump while the user types.
+        rows = (title, told, 1, (columns, 1), self.problem, self._permissions, bottom)
         vbox(*rows, spacing=3, margins=(5, 4, 5, 4), parent=self)
 
     def _plan_card(self) -> QWidget:

@@ -260,9 +260,13 @@ def test_dialog_shows_reused_and_rerun_parts(workbench: Workbench, ran: Document
 def test_invalid_change_is_refused_in_the_dialog(workbench: Workbench, ran: DocumentPage, qtbot: QtBot) -> None:
     workbench.history.fork_from(ran, "loop[1]")
     dialog = dialog_of(workbench, qtbot)
-    dialog.form.prompts["draft", "prompt"].set_text("{{nobody.at.home}}")
+    prompt = dialog.form.prompts["draft", "prompt"]
+    place = prompt.mapTo(dialog, prompt.rect().topLeft())
+    prompt.set_text("{{nobody.at.home}}")
     dialog.form.edited.emit()
     qtbot.waitUntil(dialog.problem.isVisible)
+    QApplication.processEvents()
+    assert prompt.mapTo(dialog, prompt.rect().topLeft()) == place, "the form does not jump"
     assert "nobody" in dialog.problem.text
     assert not dialog.run.isEnabled()
 
