@@ -252,6 +252,8 @@ class RunsView(QTreeView):
         super().__init__(parent)
         self._actions = actions
         self._runs = model
+        self._scale = 0.0  # the text size that the columns fit
+        self._is_squeezed = False  # whether the first column is narrower because of the others
         self.setModel(model)
         self.setAccessibleName("Runs")
         self.setUniformRowHeights(True)
@@ -334,8 +336,9 @@ class RunsView(QTreeView):
             self.setColumnHidden(column, room < 0)
             room += widths[column] if room < 0 else 0
         first = widths[0] + max(min(room, 0), -round(STARTED_SLACK * style().scale))
-        if self.header().sectionSize(0) < widths[0] or room < 0:  # otherwise the user may have made it wider
+        if room < 0 or self._is_squeezed:  # otherwise the width is the user's choice
             self.header().resizeSection(0, first)
+        self._is_squeezed = room < 0
         more = min(max(room, 0), max((room + widths[WORKFLOW_COLUMN] - widths[EXIT_REASON_COLUMN]) // 2, 0))
         self.header().resizeSection(EXIT_REASON_COLUMN, widths[EXIT_REASON_COLUMN] + more)
 
@@ -361,8 +364,9 @@ class RunsView(QTreeView):
         modes = {WORKFLOW_COLUMN: QHeaderView.ResizeMode.Stretch, EXIT_REASON_COLUMN: QHeaderView.ResizeMode.Fixed}
         for column in range(len(COLUMNS)):
             self.header().setSectionResizeMode(column, modes.get(column, QHeaderView.ResizeMode.Interactive))
-            if column not in modes:
+            if column not in modes and style().scale != self._scale:
                 self.header().resizeSection(column, round(WIDTHS[column] * style().scale))
+        self._scale = style().scale
         side = round(ICON_SIZE * style().scale)
         self.setIconSize(QSize(side, side))
         self.setIndentation(5 * UNIT)

@@ -25,6 +25,7 @@ from tests.app.history.stored_runs import DAY, ids, store_run
 from tests.app.window.conftest import Answers, answer, question
 
 NOW = time.time()
+LEFT = Qt.MouseButton.LeftButton
 
 
 @pytest.fixture
@@ -156,6 +157,31 @@ def test_columns_give_way_until_the_workflow_can_be_read(
         assert panel.view.columnWidth(0) == 160 * scale
     finally:
         style().choose("dark", 1.0)
+
+
+def test_columns_keep_the_widths_that_the_user_chose(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
+    store_run(store, "aaaa", started=NOW - 50)
+    shown(panel, qtbot)
+    panel.resize(1800, 400)
+    header = panel.view.header()
+
+    def drag_edge(column: int, by: int) -> int:
+        edge = QPoint(header.sectionViewportPosition(column) + header.sectionSize(column) - 1, header.height() // 2)
+        QTest.mousePress(header.viewport(), LEFT, pos=edge)
+        QTest.mouseMove(header.viewport(), edge + QPoint(by, 0))
+        QTest.mouseRelease(header.viewport(), LEFT, pos=edge + QPoint(by, 0))
+        return header.sectionSize(column)
+
+    before = [header.sectionSize(0), header.sectionSize(6)]
+    chosen = [drag_edge(0, -60), drag_edge(6, -20)]
+    assert chosen == [before[0] - 60, before[1] - 20]
+    panel.resize(1700, 400)
+    try:
+        style().choose("light", 1.0)
+        assert [header.sectionSize(0), header.sectionSize(6)] == chosen
+    finally:
+        style().choose("dark", 1.0)
+    assert header.length() <= panel.view.viewport().width()
 
 
 def test_filtered_list_says_what_a_fork_was_forked_from(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
