@@ -387,7 +387,7 @@ class Plot:
             painter.drawLine(QPointF(area.left(), round(height) + 0.5), QPointF(area.right(), round(height) + 0.5))
         if self.is_empty:
             painter.setPen(QColor(self._theme.dim))
-            painter.drawText(area, Qt.AlignmentFlag.AlignCenter, nothing)
+            painter.drawText(area, Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap, nothing)
             return
         self._draw_numbers(painter)
         self._draw_returned(painter)

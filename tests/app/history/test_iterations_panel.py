@@ -336,6 +336,22 @@ def test_single_iteration_has_no_similarity(open_panel: OpenPanel) -> None:
     bench.panel.grab()
 
 
+def test_the_note_of_a_narrow_chart_is_not_cut_off(open_panel: OpenPanel) -> None:
+    bench = open_panel(one_loop(max_iterations=1))
+    bench.run()
+    chart = bench.panel.chart
+    chart.setFixedSize(300, 120)
+    image, area = chart.grab().toImage(), chart._current().area.toRect()
+    inside = range(area.top() + 2, area.bottom() - 2)
+
+    def shades(columns: range) -> set[int]:
+        return {image.pixel(x, y) for x in columns for y in inside}
+
+    assert len(shades(range(area.left(), area.right()))) > 1, "there is a note"
+    for edge in (range(area.left(), area.left() + 2), range(area.right() - 2, area.right())):
+        assert len(shades(edge)) == 1
+
+
 def test_narrow_panel_keeps_the_result_and_low_panel_the_table(open_panel: OpenPanel) -> None:
     bench = open_panel(one_loop())
     usage = Usage(input_tokens=1200, output_tokens=300, exact=True)
