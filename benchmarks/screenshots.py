@@ -220,10 +220,11 @@ def _draw_parts(studio: Studio, document: DocumentPage) -> None:
     draw_models(studio)
     workbench.commands.open_settings()
     assert workbench.commands.settings is not None
+    settings = workbench.commands.settings
     for page in ("models", "runs", "history", "appearance"):
-        workbench.commands.settings.show_page(page)
-        studio.take(f"settings-{page}", workbench.commands.settings)
-    workbench.commands.settings.close()
+        settings.show_page(page)
+        studio.take(f"settings-{page}", settings, lambda: settings.providers.table.rowCount() > 0)
+    settings.close()
     faulty = workbench.documents.new()
     faulty.canvas.add_node("llm")
     faulty.canvas.add_node("transform")
