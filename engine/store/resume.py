@@ -215,7 +215,7 @@ def plan_fork(
         _max_reruns(point),
         _estimate(latest_events, point) if changes.model is None else _estimate_with(changes.model, workflow, plan),
         tuple(
-            f'The change to "{node_name(workflow, node, registry)}" has no effect: the node does not run again.'
+            f'The change to "{node_name(workflow, node)}" has no effect: the node does not run again.'
             for node in changes.settings
             if node not in rerun_ids
         ),
