@@ -186,7 +186,7 @@ def test_level_read_for_an_older_outline_is_ignored(
 ) -> None:
     run_id = run_and_store(store, refine(), refine_script(tmp_path / "s.json"))
     older, newer = read_outline(store, run_id), read_outline(store, run_id)
-    session = StoredSession(engine_thread, access, older.workflow, "Run", access)
+    session = StoredSession(engine_thread, access, older.workflow, "Run")
     session.show_run(older)
     assert session.shown.read_levels is not None
     session.shown.read_levels(["loop[0]"])
