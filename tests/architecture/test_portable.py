@@ -55,4 +55,11 @@ def test_every_package_of_a_lock_file_has_hashes_and_no_address(name: str):
 def test_running_the_program_takes_no_developer_tools():
     run, dev = (set(re.findall(r"^[\w.-]+==\S+", (ROOT / name).read_text("utf-8"), re.MULTILINE)) for name in LOCKS)
     assert run < dev
-    assert {name.partition("==")[0] for name in dev - run} >= {"pytest", "pyright", "ruff", "langgraph"}
+    assert {name.partition("==")[0] for name in dev - run} >= {"cel-python", "pytest", "pyright", "ruff", "langgraph"}
+
+
+def test_no_package_is_installed_that_takes_long_or_serves_for_little():
+    lock = (ROOT / "requirements-dev.lock").read_text("utf-8")
+    packages = {name.lower() for name in re.findall(r"^([\w.-]+)==", lock, re.MULTILINE)}
+    assert packages >= {"litellm", "nodegraphqt", "xllamacpp"}
+    assert packages.isdisjoint({"llama-cpp-python", "qtawesome"})

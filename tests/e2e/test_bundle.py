@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 from pathlib import Path
 from types import ModuleType
 from xml.etree import ElementTree
@@ -66,6 +67,7 @@ def test_desktops_open_files_with_each_suffix_in_the_program() -> None:
     desktop = configparser.ConfigParser(interpolation=None)
     desktop.read(ROOT / "packaging/linux/loopwright.desktop", encoding="utf-8")
     entry = desktop["Desktop Entry"]
+    assert mime.get("type") == "application/vnd.loopwright+json"
     assert entry["MimeType"] == f"{mime.get('type')};"
     command, *arguments = shlex.split(entry["Exec"])
     assert (command, arguments[-1]) == ("loopwright", "%F")
@@ -129,6 +131,19 @@ def test_continuous_integration_builds_what_is_installed_on_each_system() -> Non
     assert systems == {"ubuntu", "macos", "windows"}
     assert "python packaging/bundle.py dist --package" in commands
     assert any("innosetup" in command for command in commands)
+
+
+def test_continuous_integration_tests_each_system_every_python_and_the_lowest_versions() -> None:
+    jobs = YAML(typ="safe").load(ROOT / ".github/workflows/ci.yml")["jobs"]
+    matrix = jobs["tests"]["strategy"]["matrix"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    pythons = {found for each in project["classifiers"] for found in re.findall(r":: (3\.\d+)$", each)}
+    linux = jobs["linux"]["steps"]
+    assert {system.partition("-")[0] for system in matrix["os"]} == {"ubuntu", "macos", "windows"}
+    assert pythons == {*matrix["python"], *(step["with"]["python-version"] for step in linux if "with" in step)}
+    assert linux[-1]["run"] == ".ci/run"
+    assert (ROOT / ".ci/run").read_text("utf-8").endswith("\nmake lint\nmake test ALL=1\n")
+    assert jobs["lowest"]["steps"][-1]["run"].startswith("make test-lowest")
 
 
 def test_icon_is_drawn_in_the_format_of_each_system(tmp_path: Path) -> None:

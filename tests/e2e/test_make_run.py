@@ -19,11 +19,11 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def make_run(folder: Path, exit_code: int) -> tuple[int, list[str], str]:
-    """Run `make run` where everything is set up, with a program that ends with this code where it shall show a window.
+def make_run(folder: Path, exit_code: int, *, is_set_up: bool = True) -> tuple[int, list[str], str]:
+    """Run `make run`, with a program that ends with this code where it shall show a window.
 
     Returns:
-        The exit code, the arguments of each call of the program, and what was printed.
+        The exit code, the arguments of each call of the program and of the package client, and what was printed.
     """
     shutil.copy(MAKEFILE, folder)
     for name in ("requirements.lock", "requirements-dev.lock", "pyproject.toml"):
@@ -35,10 +35,12 @@ def make_run(folder: Path, exit_code: int) -> tuple[int, list[str], str]:
     (programs / "loopwright").write_text(
         f'#!/bin/sh\necho "called $*" >> "{calls}"\n[ $# -gt 0 ] || exit {exit_code}\n', encoding="utf-8"
     )
+    (programs / "uv").write_text(f'#!/bin/sh\necho "uv $*" >> "{calls}"\n', encoding="utf-8")
     for name in ("loopwright", "python", "uv"):
         (programs / name).touch()
         (programs / name).chmod(0o755)
-    (folder / ".venv" / ".installed").touch()
+    if is_set_up:
+        (folder / ".venv" / ".installed").touch()
     # What `make test` hands on would have it announce the folders that it enters.
     environment = {
         name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
@@ -66,3 +68,13 @@ def test_failing_window_is_not_replaced_by_a_run_without_one(tmp_path: Path) -> 
 
     assert code != 0
     assert calls == ["called "]
+
+
+def test_setting_up_installs_no_developer_tools(tmp_path: Path) -> None:
+    code, (packages, program, window), _ = make_run(tmp_path, 0, is_set_up=False)
+
+    assert code == 0
+    assert packages.startswith("uv pip sync ")
+    assert packages.endswith(" requirements.lock")
+    assert program.endswith(" --no-deps --no-build-isolation -e .")
+    assert window == "called "

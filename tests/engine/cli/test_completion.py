@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from engine.cli.main import main
-from tests.engine.cli.kit import document
+from tests.engine.cli.kit import document, environment, process
 
 Captured = pytest.CaptureFixture[str]
 HOSTILE = ("\\$(touch x)", "\\`touch x\\`", "'; touch x; '", '"; touch x; "', "a\nb\x1b[31m", "[/bold]", "%F{red}")
@@ -79,3 +80,22 @@ def test_words_that_bash_splits_are_completed_in_part(
     with pytest.raises(SystemExit):
         main([])
     assert capsys.readouterr().out == f"{expected}\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the user's folder has no variable HOME there")
+@pytest.mark.parametrize(
+    ("shell", "file"),
+    [
+        ("bash", ".bash_completions/loopwright.sh"),
+        ("zsh", ".zfunc/_loopwright"),
+        ("fish", ".config/fish/completions/loopwright.fish"),
+    ],
+)
+def test_shell_is_set_up_to_ask_the_program(tmp_path: Path, shell: str, file: str) -> None:
+    # The shell is an argument then, and not the one that runs the tests.
+    variables = environment(HOME=str(tmp_path), _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
+
+    ended = process("--install-completion", shell, env=variables)
+
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    assert f"_LOOPWRIGHT_COMPLETE=complete_{shell}" in (tmp_path / file).read_text("utf-8")
