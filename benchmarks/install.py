@@ -40,6 +40,8 @@ _MOUNTS: Final = "mount --bind /proc {root}/proc && mount --rbind /dev {root}/de
 _DONE: Final = re.compile(r"^Done: (?:(\d+) min )?([\d.]+) s", re.MULTILINE)
 _MOST_MB: Final = 998.0
 """900 MB of packages, and the weights of the demo model."""
+_STARTS: Final = 3
+"""How often the command line is started; the fastest counts."""
 _BUILD_TOOLS: Final = ("make", "python3-venv")
 
 
@@ -66,6 +68,12 @@ class Way:
     built_by: str = ""
     most_s: float | None = None
     most_mb: float | None = None
+
+    @property
+    def program(self) -> str:
+        """The command of the program; empty where the last command is another."""
+        before, run, _ = self.commands[-1].rpartition(RUN)
+        return f"{before}{run.partition(' ')[0]}"
 
 
 _ENV: Final = "~/loopwright-env"
@@ -134,6 +142,7 @@ class Figures:
     caches_mb: float = 0.0
     refine_s: float = 0.0
     cpu_s: float = 0.0
+    start_s: float = 0.0
     window_s: float = 0.0
     load: float = field(default_factory=lambda: os.getloadavg()[0])
 
@@ -184,6 +193,12 @@ class System:
         if process.returncode:
             raise RuntimeError(f"{command!r} ended with code {process.returncode}:\n{output[-2_000:]}")
         return output
+
+    def seconds(self, command: str) -> float:
+        """Execute a shell command, and return the seconds that it took, with the few hundredths of `unshare`."""
+        began = time.perf_counter()
+        self.do(command)
+        return time.perf_counter() - began
 
     def open_window(self, command: str, folder: Path) -> float:
         """Open the window on a screen without a monitor, and close it; return the seconds until it was shown."""
@@ -239,7 +254,7 @@ def measure(names: list[str], base: Path, folder: Path) -> None:
         "Installing",
         (
             *("Way", "Debian's packages, s", "MB", "installing, s", "MB", "caches, MB", "Self-Refine, s"),
-            *("CPU of all, s", "window, s", "load", "targets"),
+            *("CPU of all, s", "--version, s", "window, s", "load", "targets"),
         ),
     )
     for name in names:
@@ -252,6 +267,7 @@ def measure(names: list[str], base: Path, folder: Path) -> None:
             *(f"{taken.install_s:.1f}", f"{taken.install_mb:.0f}", f"{taken.caches_mb:.0f}"),
             f"{taken.refine_s:.1f}" if taken.refine_s else "–",
             f"{taken.cpu_s:.0f}",
+            f"{taken.start_s:.2f}" if taken.start_s else "–",
             f"{taken.window_s:.1f}" if taken.window_s else "–",
             f"{taken.load:.1f}",
             ", ".join(aim(round(figure), most, unit) for figure, most, unit in targets if most is not None) or "–",
@@ -293,6 +309,8 @@ def install(way: Way, name: str, base: Path, folder: Path) -> Figures:
     taken.cpu_s = _cpu_s() - cpu_began
     installed_mb, total_mb = system.megabytes()
     taken.install_mb, taken.caches_mb = installed_mb - prepared_mb, total_mb - installed_mb
+    if way.program:
+        taken.start_s = min(system.seconds(f"{way.program} --version") for _ in range(_STARTS))
     if way.window:
         taken.window_s = system.open_window(way.window, folder / f"{name}-screen")
     if (project / "dist").exists() and not way.built_by:

@@ -44,6 +44,18 @@ def test_a_way_to_install_follows_the_readme(name):
     assert set(way.without) <= set(listed_packages())
 
 
+def test_the_program_is_started_as_it_was_installed():
+    assert {name: way.program for name, way in WAYS.items()} == {
+        "pip": "~/loopwright-env/bin/loopwright",
+        "pipx": "loopwright",
+        "uv": "loopwright",
+        "make": "",
+        "build": "",
+        "bundle": "~/loopwright/loopwright",
+        "deb": "loopwright",
+    }
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_every_scenario_runs_and_fills_its_tables(name):
