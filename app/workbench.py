@@ -144,7 +144,7 @@ class Workbench(QObject):
         from app.settings.available_models import AvailableModels
 
         models = AvailableModels(self.preferences, self.engine, self.window)
-        models.setup_requested.connect(self.commands.open_settings)
+        models.setup_requested.connect(self.commands.set_up_models)
         models.download_requested.connect(self._show_download)
         return models
 
@@ -310,10 +310,10 @@ class Workbench(QObject):
         gallery.open_requested.connect(self.actions_by_name["open"].trigger)
         gallery.new_requested.connect(self.actions_by_name["new"].trigger)
         gallery.recent_chosen.connect(self.open_file)
-        gallery.models_requested.connect(self.commands.open_settings)
+        gallery.models_requested.connect(self.commands.set_up_models)
         self.tabs.current_changed.connect(self.show_current)
         self.tabs.close_requested.connect(lambda document: self.closing.close_document(document))
-        self.run_bar.model_clicked.connect(self.commands.open_settings)
+        self.run_bar.model_clicked.connect(self.commands.set_up_models)
         self.run_bar.budget_clicked.connect(self._with_current(self._show_budget))
         self.run_bar.ask_and_run.connect(self.actions_by_name["run_with"].trigger)
         self.status_bar.problems_clicked.connect(lambda: self.bottom_panel.toggle("problems"))

@@ -72,6 +72,10 @@ class CommandController(QObject):
         self.settings.activateWindow()
         return self.settings
 
+    def set_up_models(self) -> None:
+        """Show the settings at their page of models, whichever page was shown last."""
+        self.open_settings().show_page("models")
+
     def find_node(self) -> CommandPalette | None:
         """Search the nodes of the current document."""
         document = self._current()

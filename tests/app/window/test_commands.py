@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QGridLayout, QMessageBox
 from pytestqt.qtbot import QtBot
 
-from app.settings.settings_dialog import SettingsDialog
+from app.settings.settings_dialog import PAGES, SettingsDialog
 from app.theme.style import style
 from app.window.command_palette import CommandPalette, PaletteEntry, ShortcutsDialog, matching
 from app.window.document_page import DocumentPage
@@ -187,6 +188,13 @@ def test_question_mark_opens_the_shortcuts_dialog(workbench: Workbench) -> None:
     assert workbench.window.findChildren(ShortcutsDialog)
 
 
+def test_menus_file_and_help_have_what_a_person_looks_for_there(workbench: Workbench) -> None:
+    found = {menu.text(): set(menu.menu().actions()) for menu in workbench.window.menuBar().actions()}
+    exports = (f"export_{kind}" for kind in ("python", "langgraph", "png", "svg", "pdf"))
+    for menu, names in (("&File", ("import", *exports)), ("&Help", ("guide", "tour", "shortcuts", "about"))):
+        assert {workbench.actions_by_name[name] for name in names} <= found[menu]
+
+
 def test_menus_contain_the_actions_of_the_current_canvas(workbench: Workbench, self_refine: DocumentPage) -> None:
     def texts() -> list[str]:
         menus = [action.menu() for action in workbench.window.menuBar().actions()]
@@ -240,6 +248,27 @@ def test_settings_dialog_opens_once(workbench: Workbench, self_refine: DocumentP
 
     (dialog,) = workbench.window.findChildren(SettingsDialog)
     assert dialog.isVisible()
+    dialog.close()
+
+
+@pytest.mark.parametrize(
+    "set_up",
+    [
+        lambda workbench: workbench.gallery.models_requested.emit(),
+        lambda workbench: workbench.models.setup_requested.emit(),
+        lambda workbench: QTest.mouseClick(workbench.run_bar.model, Qt.MouseButton.LeftButton),
+    ],
+    ids=["start page", "list of models", "run bar"],
+)
+def test_models_are_set_up_at_their_page_whichever_was_shown_last(
+    workbench: Workbench, self_refine: DocumentPage, set_up: Callable[[Workbench], object]
+) -> None:
+    dialog = workbench.commands.open_settings()
+    dialog.show_page("appearance")
+    dialog.close()
+    set_up(workbench)
+    assert dialog.isVisible()
+    assert list(PAGES)[dialog.navigation.currentRow()] == "models"
     dialog.close()
 
 
