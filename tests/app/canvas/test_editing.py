@@ -389,7 +389,7 @@ def test_pasted_and_duplicated_cards_are_in_view(hand: Hand) -> None:
         assert hand.canvas.viewer.visible_rect.contains(hand.item(node_id).card_rect)
 
 
-@pytest.mark.parametrize("action", ["paste", "duplicate", "tidy"])
+@pytest.mark.parametrize("action", ["paste", "duplicate", "tidy", "wrap_loop"])
 def test_everything_that_was_in_view_still_is(hand: Hand, action: str) -> None:
     hand.canvas.fit_all()
     hand.session.select(["loop", "draft", "exit"])

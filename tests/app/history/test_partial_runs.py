@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtGui import QHelpEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QMessageBox
+from PySide6.QtWidgets import QApplication, QMessageBox, QToolTip
 from pytestqt.qtbot import QtBot
 
 from app.canvas import run_view
 from app.canvas.node_status_item import NodeStatus
 from app.inspector.pin_dialog import PinDialog
+from app.inspector.result_text import state_label
 from app.session import MAX_NODES_AT_ONCE
 from app.window.document_page import DocumentPage
 from app.window.run_dialog import PermissionDialog, RunDialog
@@ -437,6 +439,8 @@ def test_a_stopped_run_resumes_where_it_stands(
     shown, run_id = document.session.shown, document.session.shown.run_id
     assert card(document, "draft").state is NodeState.CANCELLED
     assert card(document, "out").state is NodeState.CANCELLED  # it did not run because of the stop
+    assert document.canvas.view.nodes["out"].status_item._text() == "stopped"
+    assert state_label(shown.view_model.node("out")) == "Stopped"
     assert "stopped" in document.bars.text("run")
     assert workbench.actions_by_name["pause"].iconText() == "Resume"
     script("other words")
@@ -508,3 +512,8 @@ def test_values_are_shown_at_ports_and_on_edges(
     middle = edge.path().pointAtPercent(0.5)
     assert tip(middle) == "plan.output → loop.input\n\n<b>words</b>"
     assert tip(plan.card_rect.center()).endswith("<b>words</b>")
+    viewer = document.canvas.viewer
+    place = viewer.mapFromScene(middle)
+    QApplication.sendEvent(viewer.viewport(), QHelpEvent(QEvent.Type.ToolTip, place, viewer.mapToGlobal(place)))
+    assert "plan.output" in QToolTip.text()
+    QToolTip.hideText()

@@ -66,6 +66,17 @@ def test_select_all_on_the_canvas_and_a_click_into_a_field(window: Whole) -> Non
     assert all(enabled for _, enabled in shape(window))
 
 
+@pytest.mark.parametrize("panel", ["iterations", "log", "problems", "runs"])
+def test_keys_of_the_canvas_do_nothing_while_the_keyboard_is_in_a_panel(window: Whole, panel: str) -> None:
+    before, selection = shape(window), window.document.session.selection
+    window.workbench.bottom_panel.unfold(panel)
+    window.workbench.bottom_panel.buttons[panel].setFocus(Qt.FocusReason.TabFocusReason)
+    for key in (Qt.Key.Key_E, Qt.Key.Key_C, Qt.Key.Key_Backspace, Qt.Key.Key_Delete):
+        window.press(key)
+    assert (shape(window), window.document.session.selection) == (before, selection)
+    assert not window.document.canvas.isAncestorOf(focus())
+
+
 def test_keys_typed_on_after_a_field_has_closed_are_no_shortcuts(window: Whole) -> None:
     canvas, before = window.document.canvas, shape(window)
     guard = canvas.viewer.typing_guard

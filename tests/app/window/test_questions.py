@@ -15,6 +15,7 @@ from app.engine_thread import EngineThread
 from app.runs.run_view_model import RunViewModel
 from app.session import Session
 from app.timers import call_later
+from app.window.bottom_panel import PANELS
 from app.window.document_page import DocumentPage
 from app.window.question_cards import QuestionCard
 from app.workbench import Workbench
@@ -144,6 +145,19 @@ def test_whole_window_shows_that_a_run_waits_until_answered(workbench: Workbench
     assert workbench.status_bar.question.isHidden()
     assert document.questions.isHidden()
     assert "Approve: answered: approve" in [line.text for line in document.log.lines]
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_question_comes_above_the_canvas_with_the_keyboard_whatever_panel_is_open(
+    workbench: Workbench, asking: Ask, panel: str
+) -> None:
+    workbench.bottom_panel.unfold(panel)
+    document = asking(one_question())
+    assert workbench.bottom_panel.open_panel == panel
+    shown = card(document)
+    assert shown.isVisible()
+    assert shown.isAncestorOf(QApplication.focusWidget())
+    assert shown.mapTo(document, shown.rect().bottomLeft()).y() < document.canvas.geometry().top()
 
 
 def test_status_bar_leads_to_the_question_by_keyboard(workbench: Workbench, asking: Ask, qtbot: QtBot) -> None:

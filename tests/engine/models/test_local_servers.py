@@ -7,9 +7,11 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
 
 import pytest
 
+from engine.models import local_servers
 from engine.models.local_servers import MAX_BYTES, MAX_MODELS, find_local_servers
 from tests.engine.wire.server import WireServer
 from tests.wording import mentions
@@ -64,6 +66,22 @@ def nowhere() -> str:
 
 def _at(nowhere: str, **addresses: str) -> dict[str, str]:
     return dict.fromkeys(("OLLAMA_API_BASE", "LM_STUDIO_API_BASE", "LLAMAFILE_API_BASE"), nowhere) | addresses
+
+
+async def test_servers_are_looked_for_on_their_usual_ports(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: set[int | None] = set()
+
+    async def read(_client: object, address: str) -> None:
+        asked.add(urlsplit(address).port)
+
+    monkeypatch.setattr(local_servers, "_read", read)
+    found = await find_local_servers({})
+    assert {server.title: urlsplit(server.address).port for server in found} == {
+        "Ollama": 11434,
+        "LM Studio": 1234,
+        "llama.cpp": 8080,
+    }
+    assert asked == {11434, 1234, 8080}
 
 
 async def test_models_of_each_kind_of_server_are_found(serve: Serve, wire: WireServer, nowhere: str) -> None:
