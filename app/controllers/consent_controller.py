@@ -45,7 +45,7 @@ class ConsentController(QObject):
         else:
 
             def run(fully: bool) -> None:
-                if session.workflow is workflow:  # otherwise it may use more by now, such as a subflow that was read
+                if capabilities_in(session.structure_now) == reach:  # otherwise a subflow was read, for example
                     session.is_trusted, session.confirms_calls = True, not fully
                 self.before_run(session, start)
 

@@ -162,12 +162,6 @@ class HistoryPages(QObject):
 
     def open_run(self, run_id: str) -> None:
         """Show a run, in the tab that shows it already or in a new one."""
-        if not self._show_open(run_id):
-            # It may have been opened meanwhile.
-            self.read(run_id, lambda run: self._show_open(run_id) or self.show(run))
-
-    def _show_open(self, run_id: str) -> bool:
-        """Show the tab of a run that is open already; returns whether it is."""
         page = self.pages.get(run_id)  # may not be filled yet
         shown = (
             [page.document]
@@ -180,7 +174,15 @@ class HistoryPages(QObject):
         )
         if shown:
             self._documents.shown.emit(shown[0])
-        return bool(shown)
+        else:
+            self.read(run_id, self._open)
+
+    def _open(self, run: StoredRun) -> None:
+        page = self.pages.get(run.summary.run_id)
+        if page is not None:  # it was opened again while it was read
+            self._documents.shown.emit(page.document)
+        else:
+            self.show(run)
 
     def read(self, run_id: str, done: Callable[[StoredRun], object]) -> None:
         """Read a run from the history."""

@@ -25,6 +25,7 @@ from app.engine_thread import EngineThread
 from app.node_layout import stored_position
 from app.session import Session
 from engine.document.operations import Connect, Disconnect, RenameNode, SetConfig, SetLayout, SetTitle
+from engine.nodes.node_names import title_of
 from engine.plan.structure import analyse
 from tests.app.canvas.documents import refine
 from tests.examples import examples
@@ -136,7 +137,7 @@ class CanvasMachine(RuleBasedStateMachine):
         assert set(view.nodes) == set(document.nodes_by_id)
         for node_id, item in view.nodes.items():
             node = document.nodes_by_id[node_id]
-            assert item.content.title == (node.title or item.content.title)
+            assert item.content.title == (title_of(node) or item.content.title)
             assert item.content.enabled is node.enabled
             place = stored_position(document, node_id)
             if place is not None:

@@ -70,13 +70,14 @@ def test_consent_is_for_the_workflow_that_was_shown(workbench: Workbench, tmp_pa
     workbench.runs.run(document)
     qtbot.waitUntil(lambda: not no_question(workbench))
     first = question(workbench.window)
-    document.session.do(SetConfig("find", ("arguments",), {"query": "secrets"}))  # as when a subflow is read
+    document.session.do(SetConfig("find", ("tool",), "read_file"))  # as when a subflow is read
     press(first, "Trust and run")
     qtbot.waitUntil(lambda: not no_question(workbench))
     assert document.session.shown.live is None
     assert not document.session.is_trusted
+    assert "Tool: read_file (" in question(workbench.window).informativeText()
     press(question(workbench.window), "Cancel")
-    assert not is_approved(searching("secrets"))
+    assert not is_approved(document.session.workflow)
 
 
 @pytest.mark.parametrize("part", [None, Extent.ONLY])

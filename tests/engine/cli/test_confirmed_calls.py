@@ -46,7 +46,7 @@ def test_consent_says_that_values_from_edges_are_unknown_until_the_run(program: 
 
     assert ended.code == 2
     asked = [line for line in ended.err.splitlines() if "asked for then: " in line]
-    assert [line.partition("then: ")[2] for line in asked] == ["the command of “run_it” (shell)"]
+    assert [line.partition("then: ")[2] for line in asked] == ["the command of “Tool” (shell)"]
 
 
 def test_command_is_shown_for_confirmation_when_it_is_known(program: Program, tmp_path: Path):
@@ -142,7 +142,7 @@ def test_command_of_an_agent_needs_confirmation(program: Program, tmp_path: Path
     call = {"tool_calls": [{"name": "shell", "arguments": {"command": "echo one"}}]}
     script = write(tmp_path, {"rules": [{"replies": [call, {"text": "Done."}]}]}, "script.json")
     asked = program("run", file, "--allow-code", "-m", f"scripted:{script}")
-    assert mentions(asked.err, "asked for then: … calls of shell … “worker”"), asked.err
+    assert mentions(asked.err, "asked for then: … calls of shell … “Agent”"), asked.err
     approved(file)
 
     waiting = program("run", file, "--allow-code", "-m", f"scripted:{script}", "--json").json
