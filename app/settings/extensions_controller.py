@@ -182,7 +182,7 @@ _CHANGING: Final = threading.Lock()
 
 
 async def _change(path: Path, change: Callable[[Extensions], Extensions]) -> None:
-    """Change the extensions file as it is now: while a server started, something else may have been changed."""
+    """Apply a change to the current content of the extensions file, which may differ from what was read earlier."""
 
     def work() -> None:
         with _CHANGING:

@@ -48,7 +48,7 @@ def node_name(workflow: Workflow, node_id: str) -> str:
 
 
 def title_of(node: Node) -> str:
-    """Return the title of a node on one line, as it is part of sentences; may be empty."""
+    """Return the title of a node as a single line, for use in sentences; empty if the node has none."""
     return " ".join(node.title.split())
 
 
