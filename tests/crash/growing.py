@@ -13,8 +13,6 @@ import signal
 import sys
 from pathlib import Path
 
-import zstandard  # noqa: F401 - imported here, once, and not by each process
-
 from engine.store.sqlite import SqliteStore
 from tests.engine.store.run_samples import Watcher, complete_run, completed, head, node, started, store_run
 

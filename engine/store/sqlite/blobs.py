@@ -12,16 +12,19 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
+import sys
 from collections import OrderedDict, deque
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from engine.store.store_protocol import StoreError
 
-if TYPE_CHECKING:
-    from zstandard import ZstdCompressor, ZstdDecompressor
+if sys.version_info >= (3, 14):
+    from compression.zstd import ZstdCompressor, ZstdError, decompress
+else:
+    from backports.zstd import ZstdCompressor, ZstdError, decompress
 
 
 MIN_COPY_BYTES: Final = 48
@@ -342,15 +345,14 @@ class BlobWriter:
         """Return the data, compressed if that is worth it, and whether it is compressed."""
         if len(data) < _MIN_COMPRESS_BYTES:
             return data, False
-        packed = self._compressor.compress(data)
+        # A frame that is written in one call states its size.
+        packed = self._compressor.compress(data, ZstdCompressor.FLUSH_FRAME)
         return (packed, True) if len(packed) < len(data) * 0.95 else (data, False)
 
     @cached_property
     def _compressor(self) -> ZstdCompressor:
         """A shared compressor: creating one takes longer than compressing a page of text."""
-        import zstandard
-
-        return zstandard.ZstdCompressor(level=3)
+        return ZstdCompressor(level=3)
 
     def _remember(self, place: Hashable, latest: _Latest) -> None:
         known = latest.known
@@ -380,7 +382,6 @@ class BlobReader:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._decompressor: ZstdDecompressor | None = None
         self._rows: _LruCache[_Row] = _LruCache()
         self._starts: _LruCache[bytes] = _LruCache()
 
@@ -443,19 +444,16 @@ class BlobReader:
             if found is None:
                 raise _unreadable()
             size, is_packed, recipe, data = found
-            row = _Row(size, recipe, self._unpack(data) if is_packed else data)
+            row = _Row(size, recipe, _unpack(data) if is_packed else data)
             self._rows.put(blob, row, len(row.data))
         return row
 
-    def _unpack(self, data: bytes) -> bytes:
-        import zstandard
 
-        if self._decompressor is None:
-            self._decompressor = zstandard.ZstdDecompressor()
-        try:
-            return self._decompressor.decompress(data)
-        except zstandard.ZstdError as error:
-            raise _unreadable() from error
+def _unpack(data: bytes) -> bytes:
+    try:
+        return decompress(data)
+    except ZstdError as error:
+        raise _unreadable() from error
 
 
 def _unreadable() -> StoreError:
