@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, QTimer, Signal
 from PySide6.QtWidgets import (
+    QApplication,
     QComboBox,
     QDialog,
     QFrame,
@@ -500,6 +501,9 @@ class ForkDialog(QDialog):
         self.form = ForkForm(place, models)
         self.problem = MessageBar("", "bad")
         self.problem.hide()
+        self._refusal = ""
+        self._is_changed = False
+        cast("QApplication", QApplication.instance()).focusChanged.connect(self._show_refusal)
         self.reused, self.rerun, self.price = (PlainLabel(wrap=True) for _ in range(3))
         self.warnings = PlainLabel(wrap=True)
         self.warnings.setProperty("tone", "warning")
@@ -555,7 +559,7 @@ class ForkDialog(QDialog):
         return scroll
 
     def _plan_later(self) -> None:
-        self.plan = None
+        self.plan, self._is_changed = None, True
         self.run.setEnabled(False)
         self._timer.start()
 
@@ -586,7 +590,7 @@ class ForkDialog(QDialog):
 
     def _show(self, plan: ForkPlan) -> None:
         self.plan = plan
-        self.problem.hide()
+        self._note_refusal("")
         self.reused.setText(_listed(plan.reused) or "Nothing is reused; everything runs again.")
         self.rerun.setText(_listed(plan.rerun) or "Nothing.")
         self.price.setText(_price(plan))
@@ -597,9 +601,23 @@ class ForkDialog(QDialog):
 
     def _refuse(self, text: str) -> None:
         self.plan = None
-        self.problem.say(text, "bad")
-        self.problem.show()
+        self._note_refusal(text)
         self.planned.emit()
+
+    def _note_refusal(self, text: str) -> None:
+        self._refusal = text
+        self.run.setToolTip(plain_tool_tip(text))
+        self._show_refusal()
+
+    def _show_refusal(self) -> None:
+        """Say why there is no plan, but not while a text that may be the reason is being typed."""
+        focused = QApplication.focusWidget()
+        is_field = isinstance(focused, QLineEdit | QPlainTextEdit) and self.form.isAncestorOf(focused)
+        is_typing = is_field and self._is_changed and not self.problem.isVisible()
+        is_shown = bool(self._refusal) and not is_typing
+        if is_shown:
+            self.problem.say(self._refusal, "bad")
+        self.problem.setVisible(is_shown)
 
     def _run(self) -> None:
         if self.plan is not None:

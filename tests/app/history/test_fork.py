@@ -11,6 +11,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QComboBox, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.history import fork_dialog
 from app.history.fork_dialog import ForkDialog, ForkForm, ForkPlace, LoopSettingsForm, read_fork_place
 from app.history.store_client import StoreClient
 from app.inspector.model_list import ModelSource
@@ -264,11 +265,54 @@ def test_invalid_change_is_refused_in_the_dialog(workbench: Workbench, ran: Docu
     place = prompt.mapTo(dialog, prompt.rect().topLeft())
     prompt.set_text("{{nobody.at.home}}")
     dialog.form.edited.emit()
+    dialog.cancel.setFocus()
     qtbot.waitUntil(dialog.problem.isVisible)
     QApplication.processEvents()
     assert prompt.mapTo(dialog, prompt.rect().topLeft()) == place, "the form does not jump"
     assert "nobody" in dialog.problem.text
     assert not dialog.run.isEnabled()
+
+
+def test_half_typed_placeholder_is_refused_once_its_field_loses_focus(
+    workbench: Workbench, ran: DocumentPage, qtbot: QtBot
+) -> None:
+    workbench.history.fork_from(ran, "loop[1]")
+    dialog = dialog_of(workbench, qtbot)
+    prompt = dialog.form.prompts["draft", "prompt"]
+    prompt.setFocus()
+    qtbot.waitUntil(prompt.hasFocus)
+    with qtbot.waitSignal(dialog.planned):
+        QTest.keyClicks(prompt, " {{")
+    assert not dialog.problem.isVisible()
+    assert not dialog.run.isEnabled()
+    assert "{{" in dialog.run.toolTip()
+
+    dialog.cancel.setFocus()
+    assert "{{" in dialog.problem.text
+    assert dialog.problem.isVisible()
+    prompt.setFocus()
+    assert dialog.problem.isVisible(), "it stays while it is being corrected"
+    prompt.selectAll()
+    with qtbot.waitSignal(dialog.planned):
+        QTest.keyClicks(prompt, "Fine.")
+    assert not dialog.problem.isVisible()
+    assert (dialog.run.isEnabled(), dialog.run.toolTip()) == (True, "")
+
+
+def test_refusal_of_the_fork_itself_is_shown_at_once(
+    store: Store, access: StoreClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+) -> None:
+    def refuse(*_arguments: object, **_named: object) -> None:
+        raise EngineError("The run is gone.")
+
+    monkeypatch.setattr(fork_dialog, "plan_fork", refuse)
+    run_id = run_and_store(store, refine(), refine_script(tmp_path / "s.json"))
+    dialog = ForkDialog(access, run_id, read_fork_place(store, run_id, "loop[1]"), ModelSource(["embedded"]), QWidget())
+    qtbot.addWidget(dialog)
+    dialog.show()
+    dialog.form.value.setFocus()
+    qtbot.waitUntil(dialog.problem.isVisible)
+    assert dialog.form.value.hasFocus()
 
 
 def test_fork_runs_in_its_own_tab_and_is_compared_with_its_parent(
