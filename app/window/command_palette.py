@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QSize, Qt
-from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
+from PySide6.QtGui import QAction, QKeyEvent, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import (
+    QBoxLayout,
     QDialog,
     QGridLayout,
     QLineEdit,
@@ -128,12 +129,12 @@ class ShortcutsDialog(QDialog):
         self.setWindowTitle("Keyboard shortcuts")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         inside = QWidget()
-        columns = hbox(spacing=10, margins=(0, 0, 4, 0), parent=inside)
-        stacks = [QVBoxLayout() for _ in range(COLUMNS)]
+        self._columns = hbox(spacing=10, margins=(0, 0, 4, 0), parent=inside)
+        self._stacks = stacks = [QVBoxLayout() for _ in range(COLUMNS)]
         heights = [0] * COLUMNS
         for stack in stacks:
             stack.setSpacing(6 * UNIT)
-            columns.addLayout(stack, 1)
+            self._columns.addLayout(stack, 1)
         # Longest group first, which balances the columns.
         for title, actions in sorted(groups, key=lambda group: -len(group[1])):
             shown = [action for action in actions if action.shortcuts()]
@@ -143,7 +144,7 @@ class ShortcutsDialog(QDialog):
                 heights[shortest] += len(shown) + 2
         for stack in stacks:
             stack.addStretch(1)
-        area = QScrollArea(self)
+        self._area = area = QScrollArea(self)
         area.setWidgetResizable(True)
         area.setWidget(inside)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -159,6 +160,20 @@ class ShortcutsDialog(QDialog):
         """Fit the columns of the keys, equally wide in all groups, to the text size."""
         for grid in self.findChildren(QGridLayout):
             grid.setColumnMinimumWidth(1, round(KEYS_WIDTH * style().scale))
+        self._stack_columns()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Put the columns below each other where they do not fit side by side."""
+        super().resizeEvent(event)
+        self._stack_columns()
+
+    def _stack_columns(self) -> None:
+        margins = self._columns.contentsMargins()
+        needed = sum(stack.minimumSize().width() for stack in self._stacks) + self._columns.spacing() * (COLUMNS - 1)
+        room = self._area.maximumViewportSize().width() - self._area.verticalScrollBar().sizeHint().width()
+        is_narrow = room < needed + margins.left() + margins.right()
+        directions = QBoxLayout.Direction
+        self._columns.setDirection(directions.TopToBottom if is_narrow else directions.LeftToRight)
 
 
 def _group(title: str, actions: Sequence[QAction], parent: QWidget) -> QGridLayout:

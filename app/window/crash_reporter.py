@@ -9,11 +9,12 @@ import traceback
 from types import TracebackType
 
 from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QGuiApplication, QShowEvent
 from PySide6.QtWidgets import QDialog, QPlainTextEdit, QPushButton, QWidget
 
 from app.theme.tokens import UNIT
-from app.theme.widgets import STRETCH, CollapsibleSection, PlainLabel, hbox, vbox
+from app.theme.widgets import SHARE_OF_SCREEN, STRETCH, CollapsibleSection, PlainLabel, hbox, vbox
+from app.timers import call_later
 from engine.errors import EngineError
 
 DEBUG_VARIABLE = "LOOPWRIGHT_DEBUG"
@@ -33,8 +34,9 @@ class CrashDialog(QDialog):
         self.details = QPlainTextEdit(details, self)
         self.details.setReadOnly(True)
         self.details.setAccessibleName("Details")
-        self.details.setMinimumSize(120 * UNIT, 50 * UNIT)
+        self.details.setMinimumSize(120 * UNIT, 20 * UNIT)
         self.fold = CollapsibleSection("Details", self.details, self)
+        self.fold.toggled.connect(lambda: call_later(self, self._fit))  # once the layout has followed
         self.copy = QPushButton("Copy details", self)
         self.copy.clicked.connect(
             lambda _checked=False: QGuiApplication.clipboard().setText(self.details.toPlainText())
@@ -42,7 +44,7 @@ class CrashDialog(QDialog):
         close = QPushButton("Close", self)
         close.setDefault(True)
         close.clicked.connect(self.accept)
-        vbox(
+        self._column = vbox(
             PlainLabel(message, self, wrap=True),
             (self.fold, 1),
             hbox(STRETCH, self.copy, close, spacing=2),
@@ -50,7 +52,16 @@ class CrashDialog(QDialog):
             margins=(6, 6, 6, 4),
             parent=self,
         )
-        self.setMinimumWidth(120 * UNIT)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Resize to the content, whose size is known only now."""
+        super().showEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        """Resize to the content, as far as the screen has room."""
+        height = self._column.totalHeightForWidth(self.width())
+        self.resize(self.width(), min(height, round(self.screen().availableSize().height() * SHARE_OF_SCREEN)))
 
     def add(self, details: str) -> None:
         """Append the details of another error, unless they are shown already."""

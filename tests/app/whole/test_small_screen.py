@@ -1,8 +1,13 @@
-"""Window and dialogs fit a screen of 1280 × 720 with texts of 150 %, and nothing in them is clipped."""
+"""Window and dialogs fit small screens, with large texts and with scaled pixels, and nothing in them is clipped."""
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -12,9 +17,11 @@ from PySide6.QtWidgets import (
     QApplication,
     QDialog,
     QLabel,
+    QLayout,
     QMessageBox,
     QPushButton,
     QScrollArea,
+    QStackedLayout,
     QWidget,
 )
 from pytestqt.qtbot import QtBot
@@ -47,8 +54,12 @@ from tests.engine.importing.samples import DEV_CYCLE
 
 __all__ = ["answers", "make_window", "preferences", "script", "store_path", "workbench"]
 
+IS_SCALED = "QT_SCALE_FACTOR" in os.environ
+"""Whether this is a process of `test_everything_fits_a_scaled_screen`, with a real screen instead of `SmallScreen`."""
 SCREEN = QSize(1280, 720)
-SCALE = 1.5
+SCALE = 1.0 if IS_SCALED else 1.5
+LEAST_HEIGHT = 600
+"""Height of a screen that has room for the tables of iterations and runs under the canvas."""
 SENTENCE = "A sentence of ten words says what happened and where. "
 
 
@@ -62,12 +73,17 @@ class SmallScreen:
         return QRect(0, 0, SCREEN.width(), SCREEN.height())
 
 
+def screen_size() -> QSize:
+    return QApplication.primaryScreen().availableSize() if IS_SCALED else SCREEN
+
+
 @pytest.fixture
 def document(workbench: Workbench, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> Iterator[DocumentPage]:
     """A template with a stored run, in a small window with large texts."""
-    monkeypatch.setattr(QWidget, "screen", lambda _widget: SmallScreen())
+    if not IS_SCALED:
+        monkeypatch.setattr(QWidget, "screen", lambda _widget: SmallScreen())
     style().choose("dark", SCALE)
-    workbench.window.resize(SCREEN)
+    workbench.window.resize(screen_size())
     document = workbench.documents.open_template(SELF_REFINE)
     assert document is not None
     workbench.runs.run(document)
@@ -92,6 +108,31 @@ def clipped(root: QWidget) -> list[str]:
     for area in root.findChildren(QScrollArea):
         if area.isVisible() and area.widget() is not None and area.widget().width() > area.viewport().width():
             found.append(f"{area.accessibleName()} is {area.widget().width()} wide in {area.viewport().width()}")
+    return found
+
+
+def laid_out(layout: QLayout) -> Iterator[QWidget]:
+    """The visible widgets of a layout and the layouts in it."""
+    for place in range(layout.count()):
+        item = layout.itemAt(place)
+        widget, inner = item.widget(), item.layout()
+        if widget is not None and widget.isVisible() and not widget.size().isEmpty():
+            yield widget
+        elif inner is not None:
+            yield from laid_out(inner)
+
+
+def overlapping(root: QWidget) -> list[str]:
+    """Widgets of one layout that overlap or leave the widget that they are in."""
+    found: list[str] = []
+    for parent in [root, *root.findChildren(QWidget)]:
+        layout = parent.layout()
+        if layout is None or isinstance(layout, QStackedLayout) or not parent.isVisible():
+            continue
+        widgets = list(laid_out(layout))
+        found += [f"{each} in {parent}" for each in widgets if not parent.rect().contains(each.geometry())]
+        pairs = combinations(widgets, 2)
+        found += [f"{one} and {other}" for one, other in pairs if one.geometry().intersects(other.geometry())]
     return found
 
 
@@ -206,9 +247,10 @@ def test_every_dialog_fits(workbench: Workbench, document: DocumentPage, qtbot: 
         (dialog,) = opened
         QApplication.processEvents()
         seen.add(type(dialog))
-        if dialog.width() > SCREEN.width() or dialog.height() > SCREEN.height():
+        room = screen_size()
+        if dialog.width() > room.width() or dialog.height() > room.height():
             wrong[f"{name}: size"] = dialog.size().toTuple()
-        if texts := clipped(dialog):
+        if texts := [*clipped(dialog), *overlapping(dialog)]:
             wrong[name] = texts
         dialog.close()
         QApplication.processEvents()
@@ -221,10 +263,32 @@ def test_window_and_panels_fit(workbench: Workbench, document: DocumentPage, the
     style().choose(theme, SCALE)
     document.session.select(["draft"])
     document.inspector.show_result()
-    for panel in ("iterations", "log", "problems", "runs"):
+    is_low = screen_size().height() < LEAST_HEIGHT
+    for panel in ("log", "problems") if is_low else ("iterations", "log", "problems", "runs"):
         workbench.bottom_panel.unfold(panel)
         qtbot.waitUntil(lambda: clipped(workbench.window) == [])
-        assert workbench.window.size() == SCREEN, panel
+        assert overlapping(workbench.window) == [], panel
+        assert workbench.window.size() == screen_size(), panel
+
+
+@pytest.mark.skipif(IS_SCALED, reason="already in such a process")
+@pytest.mark.parametrize(("width", "height"), [(1920, 1080), (1280, 720)])
+def test_everything_fits_a_scaled_screen(width: int, height: int, tmp_path: Path) -> None:
+    """The tests above in a process of its own, on a screen with 1.5 pixels for each of Qt's."""
+    screen = {"name": "small", "x": 0, "y": 0, "width": width, "height": height}
+    screen |= {"logicalDpi": 96, "logicalBaseDpi": 96, "dpr": 1}
+    (tmp_path / "screen.json").write_text(json.dumps({"screens": [screen]}))
+    platform = f"offscreen:configfile={tmp_path / 'screen.json'}"
+    names = [test_every_dialog_fits.__name__, test_window_and_panels_fit.__name__]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider"]
+    tests = subprocess.run(
+        [*command, *(f"{__file__}::{name}" for name in names)],
+        env={**os.environ, "QT_SCALE_FACTOR": "1.5", "QT_QPA_PLATFORM": platform},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert tests.returncode == 0, tests.stdout
 
 
 def test_detector_of_clipped_texts_sees_them(qtbot: QtBot) -> None:
