@@ -113,6 +113,7 @@ class ModelDownloadDialog(QDialog):
         self._use_model: Callable[[str], object] | None = None
         self._then: Callable[[str], object] | None = None
         self._is_demo_wanted = False
+        self._is_deleting = False
         self._transfer: _Transfer | None = None
         self._looked_up: ModelFile | None = None
         self._rows: list[CatalogModel | ModelFile] = []
@@ -283,6 +284,7 @@ class ModelDownloadDialog(QDialog):
         self.bar.setVisible(is_running or bool(partial))
         self.discard.setVisible(bool(partial) and not is_running)
         self.delete.setVisible(not is_running and bool(_deletable(chosen)))
+        self.delete.setEnabled(not self._is_deleting)
         for widget in (self.table, self.other):
             widget.setEnabled(not is_running)
         self.start.setText(self._action(chosen, partial))
@@ -290,7 +292,7 @@ class ModelDownloadDialog(QDialog):
         is_ready = self._is_ready(chosen)
         is_done = is_ready and self._use_model is None and is_default
         is_possible = bool(self.other.text().strip()) if chosen is None else is_ready or _can_download(chosen)
-        self.start.setEnabled(not is_done and is_possible and not problem)
+        self.start.setEnabled(not is_done and is_possible and not problem and not self._is_deleting)
         if partial and chosen is not None and not is_running:
             self.bar.setValue(partial * _BAR_STEPS // max(chosen.size, 1))
             if not self.status.text():
@@ -441,12 +443,19 @@ class ModelDownloadDialog(QDialog):
 
     def _delete(self, model: str, files: Sequence[Path]) -> None:
         def finish(_result: None) -> None:
+            self._is_deleting = False
             self._draw()
             self.status.say("Deleted.")
             self._update()
             self.deleted.emit(model)
 
-        run_in_engine(self, self._engine, _unload_and_delete(files), finish, self._fail)
+        def fail(error: EngineError) -> None:
+            self._is_deleting = False
+            self._fail(error)
+
+        self._is_deleting = True  # nothing is downloaded meanwhile: a failure of one would look like one of the other
+        self._update()
+        run_in_engine(self, self._engine, _unload_and_delete(files), finish, fail)
 
     def _use(self, model: str) -> None:
         if self._use_model is None:

@@ -22,6 +22,7 @@ from app.settings.model_download import ModelDownloadDialog
 from app.settings.preferences import Preferences
 from app.settings.settings_dialog import SettingsDialog
 from app.theme.style import style
+from engine.errors import EngineError
 from engine.models import file_download
 from engine.models.demo_weights import find_weights
 from engine.models.embedded import EmbeddedModel, WorkerMessage
@@ -382,6 +383,33 @@ def test_loaded_model_is_deleted_but_not_one_that_a_run_uses(
 
     qtbot.waitUntil(is_deleted)
     assert process_id(model) is None
+
+
+def test_nothing_is_downloaded_while_a_model_is_being_deleted(
+    dialog: ModelDownloadDialog, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+) -> None:
+    may_fail = threading.Event()
+
+    def fail(_files: object) -> None:
+        may_fail.wait(60)
+        raise EngineError("The disk is read-only.")
+
+    monkeypatch.setattr(model_download, "delete_files", fail)
+    file = models_folder() / "Tiny-Chat.gguf"
+    models_folder().mkdir()
+    file.symlink_to(find_weights())
+    dialog.show_for(None)
+    dialog.table.selectRow(row_of(dialog, "Tiny-Chat"))
+    qtbot.mouseClick(dialog.delete, LEFT)
+    answer(dialog, "Delete")
+    assert not dialog.delete.isEnabled()
+    dialog.table.selectRow(1)
+    assert (dialog.start.text(), dialog.start.isEnabled()) == ("Download", False)
+
+    may_fail.set()
+    qtbot.waitUntil(lambda: "read-only" in dialog.status.text())
+    assert dialog.start.isEnabled()
+    assert dialog.delete.isEnabled()
 
 
 def test_model_that_was_deleted_meanwhile_leaves_the_list(dialog: ModelDownloadDialog, qtbot: QtBot) -> None:
