@@ -120,6 +120,7 @@ class ProvidersSection(QWidget):
         self._engine = engine
         self.rows: list[ProviderRow] = []
         self._suggested = ""
+        self._round = 0
         self.key_dialog: KeyDialog | None = None
         self.table = _table()
         self.table.itemSelectionChanged.connect(self._show_chosen)
@@ -145,10 +146,19 @@ class ProvidersSection(QWidget):
         return self.rows[index] if 0 <= index < len(self.rows) else None
 
     def refresh(self) -> None:
-        """Update the list in the background."""
-        run_in_engine(
-            self, self._engine, asyncio.to_thread(list_providers, self._engine.models.keys), self._show, self._failed
-        )
+        """Update the list in the background; only the answer to the last request counts."""
+        self._round += 1
+        this = self._round
+
+        def show(rows: list[ProviderRow]) -> None:
+            if this == self._round:
+                self._show(rows)
+
+        def fail(error: EngineError) -> None:
+            if this == self._round:
+                self._failed(error)
+
+        run_in_engine(self, self._engine, asyncio.to_thread(list_providers, self._engine.models.keys), show, fail)
 
     def _lay_out(self) -> None:
         label = PlainLabel("Model")
