@@ -6,6 +6,7 @@ The history may not be open yet or may be unavailable. Runs then work but are no
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -58,6 +59,7 @@ class StoreClient(QObject):
         self._worker = Worker(self)
         self._waiting: list[Callable[[], object]] = []
         self._is_opening = False
+        self._attempt = 0
 
     @property
     def is_busy(self) -> bool:
@@ -73,18 +75,23 @@ class StoreClient(QObject):
         if self.store is not None or self._is_opening:
             return
         self._is_opening, self.failure = True, ""
+        self._attempt += 1
+        begin = partial(self._begin, self._attempt)
         if after_ms:
-            call_later(self, self._begin, after_ms)
+            call_later(self, begin, after_ms)
         else:
-            self._begin()
+            begin()
 
-    def _begin(self) -> None:
-        self._worker.ask(lambda: self._make(self.path), self._set_store, self._refuse)
+    def _begin(self, attempt: int) -> None:
+        if attempt == self._attempt:
+            make = partial(self._make, self.path)
+            self._worker.ask(make, partial(self._set_store, attempt), partial(self._refuse, attempt))
 
     def choose(self, path: Path) -> None:
-        """Open another file instead of one that cannot be opened."""
-        self.path = path
-        self.open()
+        """Open another file instead of one that cannot be opened, or is being opened."""
+        if self.store is None:
+            self.path, self._is_opening = path, False
+            self.open()
 
     def when_settled(self, act: Callable[[], object]) -> None:
         """Call a function once opening has finished or failed; immediately if it is not being opened."""
@@ -124,12 +131,17 @@ class StoreClient(QObject):
         if store is not None:
             self._worker.ask(store.close)
 
-    def _set_store(self, store: Store) -> None:
+    def _set_store(self, attempt: int, store: Store) -> None:
+        if attempt != self._attempt:  # another file was chosen
+            self._worker.ask(store.close)
+            return
         self.store = store
         self._settle()
         self.opened.emit()
 
-    def _refuse(self, error: EngineError) -> None:
+    def _refuse(self, attempt: int, error: EngineError) -> None:
+        if attempt != self._attempt:
+            return
         self.failure = str(error)
         self._settle()
         self.failed.emit(self.failure)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,7 +21,7 @@ from app.theme.style import style
 from app.worker import wait_for_workers
 from engine.errors import EngineError
 from engine.plan.partial_run import Extent, Part
-from engine.store import RunStatus, Store
+from engine.store import RunStatus, Store, open_store
 from tests.app.history.stored_runs import DAY, ids, store_run
 from tests.app.window.conftest import Answers, answer, question
 
@@ -434,6 +435,51 @@ def test_requests_during_opening_are_done_afterwards(tmp_path: Path, qtbot: QtBo
     qtbot.waitUntil(lambda: len(signal) == 2)
     assert signal[1] == "It is away. Bring it back."
     owner.deleteLater()
+
+
+def test_chosen_history_replaces_one_that_is_being_opened(tmp_path: Path, qtbot: QtBot) -> None:
+    owner = QWidget()
+    slow, chosen = tmp_path / "slow.sqlite3", tmp_path / "chosen.sqlite3"
+    may_open, made = threading.Event(), dict[Path, Store]()
+
+    def make(path: Path | None) -> Store:
+        assert path is not None
+        if path == slow:
+            may_open.wait(60)
+        return made.setdefault(path, open_store(path))
+
+    access = StoreClient(slow, owner, make=make)
+    opened: list[Store | None] = []
+    access.opened.connect(lambda: opened.append(access.store))
+    access.open()
+    access.choose(chosen)
+    may_open.set()
+    qtbot.waitUntil(lambda: access.store is not None and not access.is_busy)
+
+    assert access.path == chosen
+    assert opened == [made[chosen]]
+    qtbot.waitUntil(lambda: [thread.name for thread in threading.enumerate()].count("loopwright history") == 1)
+    access.close()
+    owner.deleteLater()
+    wait_for_workers(5)
+
+
+def test_failure_of_a_history_that_was_replaced_is_not_reported(tmp_path: Path, qtbot: QtBot) -> None:
+    owner = QWidget()
+    chosen = tmp_path / "chosen.sqlite3"
+    access = StoreClient(
+        tmp_path / "x", owner, make=lambda path: open_store(path) if path == chosen else _no_store(path)
+    )
+    failures: list[str] = []
+    access.failed.connect(failures.append)
+    access.open()
+    access.choose(chosen)
+    qtbot.waitUntil(lambda: access.store is not None)
+
+    assert (failures, access.failure) == ([], "")
+    access.close()
+    owner.deleteLater()
+    wait_for_workers(5)
 
 
 def _no_store(_path: Path | None) -> Store:
