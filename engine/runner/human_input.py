@@ -210,7 +210,7 @@ class Note:
     def message(self) -> Message:
         """The note as a message to the model."""
         whose = f'the node "{self.sender}"' if self.sender else "a person"
-        return Message("user", f"[Note from {whose}, while you are at work]\n{self.text}")
+        return Message("user", f"[Note from {whose}, sent during this run]\n{self.text}")
 
     def is_for(self, path: str) -> bool:
         """Whether the note is for the node at a path."""

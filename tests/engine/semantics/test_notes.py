@@ -19,7 +19,7 @@ from tests.wording import mentions
 __all__ = ["tools_fixture"]
 
 LOOP = around(llm("worker"), edges="loop -> worker -> exit", max_iterations=3)
-MARK = "[Note from a person, while you are at work]\n"
+MARK = "[Note from a person, sent during this run]\n"
 
 
 async def at_gate(workflow: Any, gate: Gate) -> tuple[Run, Any]:
@@ -117,7 +117,7 @@ async def test_an_agent_sends_another_node_a_note() -> None:
 
     assert said_by_people(played.model.calls[-1]) == [
         "told",
-        '[Note from the node "boss", while you are at work]\nKeep it short.',
+        '[Note from the node "boss", sent during this run]\nKeep it short.',
     ]
     assert results(played.model.calls[1]) == ["sent"]
 

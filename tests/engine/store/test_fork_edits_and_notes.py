@@ -99,7 +99,7 @@ async def test_reused_node_has_sent_its_note_and_rerun_node_sends_it_again() -> 
         played = await play_to_end(fork(store, plan_fork(store, parent.result.run_id, at), options(models)), models)
         worker = next(call for call in played.model.calls if call.node == "worker")
         assert [text for text in said_by_people(worker) if "Be brief." in text] == [
-            '[Note from the node "boss", while you are at work]\nBe brief.'
+            '[Note from the node "boss", sent during this run]\nBe brief.'
         ]
 
 
