@@ -77,7 +77,7 @@ class FileWatcher(QObject):
     changed = Signal()
     gone = Signal()
 
-    def __init__(self, path: Path | None, parent: QObject | None = None) -> None:
+    def __init__(self, path: Path | None, fingerprint: FileFingerprint | None, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._path = path
         self._known = FileFingerprint()
@@ -90,17 +90,22 @@ class FileWatcher(QObject):
         self._timer = QTimer(self, singleShot=True, interval=SETTLE_MS)
         self._timer.timeout.connect(self._check)
         if path is not None:
-            self.know(path)
+            self.know(path, fingerprint)
 
-    def know(self, path: Path | None) -> None:
-        """Take the present content as known: it was just read or written."""
+    def know(self, path: Path | None, fingerprint: FileFingerprint | None) -> None:
+        """Take a content as known, and report later changes.
+
+        Args:
+            path: The file.
+            fingerprint: The file when it was read or written; None for its present content.
+        """
         if path != self._path:
             watched = self._watcher.files() + self._watcher.directories()
             if watched:
                 self._watcher.removePaths(watched)
             self._path = path
         self._learning += 1
-        self._worker.ask(lambda: FileFingerprint.of(path), self._learn)
+        self._worker.ask(lambda: fingerprint or FileFingerprint.of(path), self._learn)
         self._watch()
 
     def hold(self, is_held: bool) -> None:
@@ -112,6 +117,7 @@ class FileWatcher(QObject):
     def _learn(self, found: FileFingerprint) -> None:
         self._known = found
         self._learning -= 1
+        self._schedule_check()  # it may have changed before it was watched
 
     def _watch(self) -> None:
         if self._path is None:
@@ -180,8 +186,8 @@ class _Writer:
         """Allow overwriting a file that has that fingerprint, or its current one."""
         self._path, self._known = path, state or FileFingerprint.of(path)
 
-    def write(self, workflow: Workflow, path: Path) -> None:
-        """Write a document.
+    def write(self, workflow: Workflow, path: Path) -> FileFingerprint:
+        """Write a document, and return the fingerprint of its file.
 
         Raises:
             FileChangedError: Another program has changed the file; nothing was written.
@@ -193,19 +199,20 @@ class _Writer:
                 raise FileChangedError(f"{path.name}: Another program has changed the file.")
         save(workflow, path, yield_to_other_threads)
         self.know(path)
+        return self._known
 
 
 class DocumentSaver(QObject):
     """Saves what is requested.
 
     Signals:
-        written: A request was done.
+        written: A request was done; the fingerprint of its file.
         failed: A request failed; the text says why and what to do.
         withheld: A request was not done, because another program has changed the file.
         changed: A request was added or removed.
     """
 
-    written = Signal(object)
+    written = Signal(object, object)
     failed = Signal(str)
     withheld = Signal(object)
     changed = Signal()
@@ -256,9 +263,9 @@ class DocumentSaver(QObject):
         request = self._requests[0]
         self._worker.ask(partial(self._writer.write, request.workflow, request.path), self._succeed, self._fail)
 
-    def _succeed(self, _: None) -> None:
+    def _succeed(self, fingerprint: FileFingerprint) -> None:
         request = self._requests[0]
-        self.written.emit(request)
+        self.written.emit(request, fingerprint)
         self._finish(request.then)
 
     def _fail(self, error: EngineError) -> None:

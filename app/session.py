@@ -110,6 +110,7 @@ class Session(QObject):
     Attributes:
         registry: The node types.
         path: The document's file; None for one that was never saved.
+        fingerprint: The file when it was last read or written; None if unknown.
         is_trusted: Whether the workflow is the user's own or was approved by them.
         confirms_calls: Whether tool calls that are not in the document itself are confirmed during a run.
         structure: The structure; may be slightly out of date, see `analyzed`.
@@ -146,6 +147,7 @@ class Session(QObject):
         super().__init__()
         self.registry = registry or builtin_registry()
         self.path = path
+        self.fingerprint = fingerprint
         self.is_trusted = path is None
         self.confirms_calls = False
         self._undo_stack = UndoStack(workflow if workflow is not None else Workflow())
@@ -215,14 +217,18 @@ class Session(QObject):
         typed = frozenset(node_ids)
         if typed != self._typed_nodes:
             self._typed_nodes = typed
-            if self.structure.workflow is self.workflow:
-                self.analyzed.emit()
+            self._emit_if_up_to_date()
 
     def _keep_new_nodes(self, node_ids: Collection[str]) -> None:
         """Treat only these nodes as new."""
         before = self._new_nodes
         self._new_nodes = {node_id: node for node_id, node in before.items() if node_id in node_ids}
-        if len(before) > len(self._new_nodes) and self.structure.workflow is self.workflow:
+        if len(before) > len(self._new_nodes):
+            self._emit_if_up_to_date()
+
+    def _emit_if_up_to_date(self) -> None:
+        """Report other visible problems, unless an analysis that reports them is due."""
+        if self.structure.workflow is self.workflow:
             self.analyzed.emit()
 
     @property
@@ -361,10 +367,10 @@ class Session(QObject):
         operations = [operation for step in self.save_steps for operation in step(path)]
         return Batch("Update file paths", tuple(operations)) if operations else None
 
-    def _note_saved(self, request: SaveRequest) -> None:
+    def _note_saved(self, request: SaveRequest, fingerprint: FileFingerprint) -> None:
         # Only now: after a failure the document still belongs to its old file.
         step = self._save_step(request.path)
-        self.path, self.saved_workflow = request.path, request.workflow
+        self.path, self.fingerprint, self.saved_workflow = request.path, fingerprint, request.workflow
         self._undo_stack.mark_saved(request.state)
         if step is not None:
             is_current = not self.is_modified
@@ -391,7 +397,7 @@ class Session(QObject):
             own = [problem for problem in self.problems if problem not in self._setup_problems]
             self._setup_problems = problems
             self.problems = [*own, *problems]
-            self.analyzed.emit()
+            self._emit_if_up_to_date()
 
 
 def _followed(selection: tuple[str, ...], before: Workflow, after: Workflow) -> list[str]:

@@ -428,7 +428,7 @@ def is_same_file(first: Path, second: Path) -> bool:
 def _revert(document: DocumentPage, path: Path, on_disk: FileFingerprint, saved: Workflow) -> None:
     document.session.do(ReplaceDocument("Revert to saved", saved))
     document.session.is_trusted = False  # another program may have written it
-    document.watch.know(path)
+    document.watch.know(path, on_disk)
     document.session.know_file(on_disk)
     document.session.mark_saved()
     document.bars.drop("disk")

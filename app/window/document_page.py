@@ -130,7 +130,7 @@ class DocumentPage(QWidget):
         self.inspector.fix_wanted.connect(self.fix_wanted)
         self.questions = QuestionStack(session, self)
         self.autosave = Autosave(session, data_folder, self)
-        self.watch = FileWatcher(session.path, self)
+        self.watch = FileWatcher(session.path, session.fingerprint, self)
         vbox(self.bars, self.questions, (self.canvas, 1), spacing=0, parent=self)
         self.questions.node_chosen.connect(self.show_node)
         self.canvas.run_view.question_wanted.connect(self.questions.show_question_of)
@@ -411,7 +411,7 @@ class DocumentPage(QWidget):
         self.log.follow_run()
 
     def _note_saved(self, path: Path) -> None:
-        self.watch.know(path)
+        self.watch.know(path, self.session.fingerprint)
         for topic in ("disk", "autosave", "save"):
             self.bars.drop(topic)
 

@@ -7,13 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QObject
 from pytestqt.qtbot import QtBot
 
+from app.document_file import FileFingerprint, FileWatcher
 from app.engine_thread import EngineThread
 from app.session import MAX_NODES_AT_ONCE, Session
 from engine.document.files import load, save
 from engine.document.model import Node, Workflow
 from engine.document.operations import SetDescription
+from engine.document.problems import Problem
 from engine.errors import EngineError
 from tests.app.conftest import MakeSession
 
@@ -189,3 +192,28 @@ def test_saving_a_large_document_yields_to_the_window(
     assert len(steps) > 40
     assert not any(steps)
     assert load(tmp_path / "a.loop.json").description == "new"
+
+
+def test_change_before_the_file_is_watched_is_reported(tmp_path: Path, qtbot: QtBot) -> None:
+    path, owner = tmp_path / "a.loop.json", QObject()
+    path.write_text("as it was read")
+    read = FileFingerprint.of(path)
+    path.write_text("as another program wrote it")
+    watcher = FileWatcher(path, read, owner)
+    with qtbot.waitSignal(watcher.changed):
+        pass
+    owner.deleteLater()
+
+
+def test_problems_of_this_computer_wait_for_the_analysis(make_session: MakeSession, qtbot: QtBot) -> None:
+    session = make_session(Workflow(nodes=(Node(id="a", type="llm"),)))
+    missing = Problem("missing-key", "No key.", "Add one.", node="a")
+    seen: list[bool] = []
+    session.analyzed.connect(lambda: seen.append(session.structure.workflow is session.workflow))
+
+    change(session, "new")
+    with qtbot.waitSignal(session.analyzed):
+        session.show_setup_problems([missing])
+        assert not seen
+    assert missing in session.problems
+    assert seen == [True]

@@ -536,6 +536,23 @@ def test_keep_mine_overwrites_a_change_by_another_program(workbench: Workbench, 
     assert document.bars.text("disk") == ""
 
 
+def test_change_by_another_program_while_a_file_is_opened_is_reported(
+    workbench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+) -> None:
+    path = saved(tmp_path)
+
+    def load_and_change(path: Path) -> Workflow:
+        workflow = load(path)
+        save(small().model_copy(update={"description": "theirs"}), path)
+        return workflow
+
+    monkeypatch.setattr(document_controller, "load", load_and_change)
+    document = open_file(workbench, path)
+
+    qtbot.waitUntil(lambda: "Another program" in document.bars.text("disk"))
+    assert document.session.workflow.description == ""
+
+
 @pytest.fixture
 def silent(workbench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DocumentPage:
     """An open document whose disk does not report changes, such as a network share."""
