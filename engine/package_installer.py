@@ -10,7 +10,6 @@ import importlib
 import importlib.metadata
 import importlib.util
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import Final
 
 from engine.errors import EngineError
+from engine.program_search import find_program
 
 DISTRIBUTION: Final = "loopwright"
 
@@ -207,7 +207,7 @@ def _package_client() -> list[str]:
     """Return the beginning of a command that installs packages: of this Python's pip, else of uv."""
     if importlib.util.find_spec("pip") is not None:
         return [sys.executable, "-I", "-m", "pip", "install"]
-    uv = shutil.which("uv")
+    uv = find_program("uv")
     if uv is not None:
         return [uv, "pip", "install", "--python", sys.executable]
     raise InstallError("neither pip nor uv is installed", "Install one of them and try again.")

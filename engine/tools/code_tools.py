@@ -122,7 +122,7 @@ def batch_file_arguments(folder: Path, command: str) -> tuple[str, ...]:
         lines = f"@echo off\nchcp 65001 >nul\n{normalize_line_ends(command)}\n"
         file.write_text(lines, encoding="utf-8", newline="\r\n")
     # After `call` a path with spaces and parentheses keeps its quotation marks.
-    return (os.environ.get("COMSPEC", "cmd.exe"), "/d", "/c", "call", str(file))
+    return (os.environ.get("COMSPEC", r"C:\Windows\System32\cmd.exe"), "/d", "/c", "call", str(file))
 
 
 SHELL = Tool(
@@ -198,7 +198,7 @@ def _start_error(program: str, folder: Path, error: OSError | ValueError) -> Too
 async def _outcome(process: ToolProcess, text: str) -> Value:
     output = asyncio.create_task(_read(process.stdout))
     errors = asyncio.create_task(_read(process.stderr))
-    tasks = (output, errors, asyncio.create_task(_write(process, text)), asyncio.create_task(_wait_for_exit(process)))
+    tasks = (output, errors, asyncio.create_task(_write(process, text)), asyncio.create_task(process.exited()))
     try:
         await asyncio.gather(*tasks)
     finally:
@@ -210,11 +210,6 @@ async def _outcome(process: ToolProcess, text: str) -> Value:
         "stdout": output.result().decode("utf-8", "replace"),
         "stderr": errors.result().decode("utf-8", "replace"),
     }
-
-
-async def _wait_for_exit(process: ToolProcess) -> None:
-    await process.exited()
-    process.end()  # processes that it left behind would hold the pipes open
 
 
 async def _write(process: ToolProcess, text: str) -> None:

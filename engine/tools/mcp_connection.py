@@ -13,7 +13,6 @@ import asyncio
 import contextlib
 import json
 import logging
-import shutil
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -26,6 +25,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import CONNECTION_CLOSED, JSONRPCMessage, jsonrpc_message_adapter
 
 from engine.formatting import format_count, format_timeout
+from engine.program_search import find_program
 from engine.tools.mcp_settings import VARIABLES, McpServer, fill_in, variables_of
 from engine.tools.processes import ToolProcess, small_environment, start_process
 from engine.tools.tool import ToolError, whole_characters
@@ -50,6 +50,8 @@ _HTTP_CONNECT_TIMEOUT_S: Final = 20.0
 _CLOSE_TIMEOUT_S: Final = 5.0
 _EXIT_TIMEOUT_S: Final = 2.0
 """How long a server may take to exit once its input is closed."""
+_EXIT_INTERVAL_S: Final = 1.0
+"""How often to look whether a server has exited; on POSIX its pipes then end by themselves."""
 _MIN_SECRET_LENGTH: Final = 4
 """Shorter values are not redacted: that would remove ordinary words."""
 _ERROR_OUTPUT_LENGTH: Final = 600
@@ -315,6 +317,7 @@ async def _stdio_streams(
         asyncio.create_task(_read_messages(process, incoming_send, state)),
         asyncio.create_task(_write_messages(process, outgoing_receive)),
         asyncio.create_task(_read_error_output(process, state)),
+        asyncio.create_task(process.exited(interval_s=_EXIT_INTERVAL_S)),
     ]
     try:
         yield incoming, outgoing
@@ -333,7 +336,7 @@ async def _stdio_streams(
 
 
 async def _start_server(name: str, command: Sequence[str], environment: Mapping[str, str]) -> ToolProcess:
-    program = await asyncio.to_thread(shutil.which, command[0])
+    program = await asyncio.to_thread(find_program, command[0])
     if program is None:
         raise ToolError(
             f'The MCP server "{name}" cannot be started: there is no program "{command[0]}".',

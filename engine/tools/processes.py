@@ -2,6 +2,7 @@
 
 On POSIX a supervisor (`engine.tools.supervisor`) runs between this program and the child. It kills all of the child's
 descendants when the child has ended, when this program asks for it, and when this program dies, however it dies.
+On Windows a job object (`engine.tools.windows_job`) does the last, and this program the first two by closing it.
 
 A child gets a small environment: what it needs to find programs and files, and none of the keys in the program's own.
 """
@@ -17,7 +18,10 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
+
+if TYPE_CHECKING:
+    from engine.tools.windows_job import ProcessJob
 
 _INHERITED: Final = (
     ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
@@ -43,17 +47,25 @@ _NEW_GROUP: Final = subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_W
 def small_environment(added: Mapping[str, str] | None = None, *, on_windows: bool = os.name == "nt") -> dict[str, str]:
     """The environment of a child: what programs need to run, and the given variables.
 
-    On Windows, where names ignore case, all are in upper case, as in `os.environ`: a `Path` replaces `PATH`.
+    On Windows, where names ignore case, all are in upper case, as in `os.environ`: a `Path` replaces `PATH`. There, a
+    variable keeps the child from looking for programs in its current folder first, which may hold files of anyone.
     """
     names = {name: name.upper() if on_windows else name for name in added or {}}
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    if on_windows:
+        inherited["NODEFAULTCURRENTDIRECTORYINEXEPATH"] = "1"
     return inherited | {names[name]: value for name, value in (added or {}).items()}
 
 
 class ToolProcess:
-    """A running program of a tool, with pipes to its standard streams, and all processes that it starts."""
+    """A running program of a tool, with pipes to its standard streams, and all processes that it starts.
 
-    def __init__(self, process: asyncio.subprocess.Process, lifeline: socket.socket | None) -> None:
+    Args:
+        process: The program, or its supervisor.
+        lifeline: The socket to the supervisor, or the job: when it is closed, all of the processes end.
+    """
+
+    def __init__(self, process: asyncio.subprocess.Process, lifeline: socket.socket | ProcessJob) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
@@ -66,23 +78,20 @@ class ToolProcess:
         """Its exit code, negative for a signal; None while it runs."""
         return self._process.returncode
 
-    async def exited(self) -> int:
-        """Wait for the exit code of the process itself, and not, as asyncio does, for whatever holds its pipes."""
-        while self._process.returncode is None:  # noqa: ASYNC110 - asyncio reports the exit in no other way
-            await asyncio.sleep(0.02)
-        return self._process.returncode
+    async def exited(self, *, interval_s: float = 0.02) -> None:
+        """Wait until the process itself has exited, then end what it has left behind, which may hold its pipes.
+
+        Args:
+            interval_s: Seconds between two looks: asyncio waits for the ends of the pipes, and reports the exit in no
+                other way.
+        """
+        while self._process.returncode is None:  # noqa: ASYNC110 - see above
+            await asyncio.sleep(interval_s)
+        self.end()
 
     def end(self) -> None:
         """End it and all that it started, without waiting."""
-        if self._lifeline is not None:
-            self._lifeline.close()
-        elif sys.platform == "win32" and self.returncode is None:
-            # With its folder: Windows would look for it in the current folder first.
-            program = os.path.join(os.environ.get("SYSTEMROOT", r"C:\Windows"), "System32", "taskkill.exe")  # noqa: PTH118
-            command = [program, "/T", "/F", "/PID", str(self._process.pid)]
-            # Without a console of its own, which would appear for a moment if this program has none.
-            flags = subprocess.CREATE_NO_WINDOW
-            subprocess.run(command, check=False, capture_output=True, creationflags=flags)  # noqa: S603 - a fixed command
+        self._lifeline.close()
 
     async def end_and_wait(self) -> None:
         """End it and all that it started, and wait until all have ended.
@@ -121,8 +130,13 @@ async def start_process(
     Raises:
         OSError: It cannot be started.
     """
-    if os.name != "posix":
-        return ToolProcess(await _spawn(arguments, folder, environment, line_limit), None)
+    if sys.platform == "win32":
+        import ctypes
+
+        from engine.tools.windows_job import ProcessJob
+
+        process = await _spawn(arguments, folder, environment, line_limit)
+        return ToolProcess(process, ProcessJob(process.pid, ctypes.WinDLL("kernel32")))
     lifeline, child_end = socket.socketpair()
     lifeline.setblocking(False)
     with child_end:
