@@ -5,7 +5,7 @@ The tour blocks nothing: the user may work on meanwhile, and leave it with Esc o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -160,7 +160,8 @@ class Tour(QObject):
         if self.target is None:
             self.end()
             return
-        self.target.installEventFilter(self)
+        for widget in self._followed():
+            widget.installEventFilter(self)
         for widget in (self.ring, self.card):
             widget.show()
             widget.raise_()
@@ -186,9 +187,17 @@ class Tour(QObject):
             self.show_step(self._at + 1)
         return super().eventFilter(watched, event)
 
+    def _followed(self) -> Iterator[QWidget]:
+        """Yield the target and what it lies in: scrolling and layouts move those."""
+        widget = self.target
+        while widget is not None and widget is not self._window:
+            yield widget
+            widget = widget.parentWidget()
+
     def _release(self) -> None:
         if self.target is not None:
-            self.target.removeEventFilter(self)
+            for widget in self._followed():
+                widget.removeEventFilter(self)
             self.target = None
 
     def _place(self) -> None:

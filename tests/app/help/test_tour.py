@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QScrollArea, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.help.tour import Tour, card_position
@@ -59,6 +59,15 @@ def test_five_steps_point_at_visible_widgets(workbench: Workbench, tour: Tour, s
     ]
     assert document.session.selection == ("draft",)
     assert workbench.help.tour is None
+
+
+def test_ring_follows_the_widget_when_its_page_is_scrolled(workbench: Workbench, tour: Tour) -> None:
+    assert tour.target is not None
+    before = tour.ring.geometry()
+    (area,) = (area for area in workbench.gallery.findChildren(QScrollArea) if area.isAncestorOf(tour.target))
+    area.verticalScrollBar().setValue(40)
+    QApplication.processEvents()
+    assert tour.ring.y() == before.y() - 40
 
 
 @pytest.mark.parametrize("steps", [0, 3])
