@@ -33,7 +33,10 @@ COLUMNS: Final = (
 )
 NUMBERS: Final = frozenset({0, 4, 5, 7, 8, 9})
 STATE: Final = 2
+SCORE: Final = 4
 WARNINGS: Final = 9
+OPTIONAL: Final = (SCORE, WARNINGS)
+"""Columns that are hidden while they are empty."""
 _SHOWN: Final = 160
 _MAX_TOOL_TIP: Final = 2000
 _STATUSES: Final = {"completed": "Done", "failed": "Failed", "cancelled": "Stopped", "interrupted": "Interrupted"}
@@ -52,6 +55,7 @@ class BatchResultsModel(QAbstractTableModel):
         self._result_texts: dict[int, str] = {}
         self._states: list[str] = []
         self._results: list[RowResult | None] = []
+        self._empty = set(OPTIONAL)
         style().changed.connect(self._update_style)
 
     def show_rows(self, inputs: Sequence[Mapping[str, Value]]) -> None:
@@ -62,6 +66,7 @@ class BatchResultsModel(QAbstractTableModel):
         self._result_texts.clear()
         self._states = ["Waiting"] * len(self._inputs)
         self._results = [None] * len(self._inputs)
+        self._empty = set(OPTIONAL)
         self.endResetModel()
 
     def mark_running(self, numbers: Iterable[int]) -> None:
@@ -77,6 +82,10 @@ class BatchResultsModel(QAbstractTableModel):
             self._states[result.row - 1] = "Done before" if result.is_reused else status
             self._results[result.row - 1] = result
             self._result_texts.pop(result.row - 1, None)
+            if result.score is not None:
+                self._empty.discard(SCORE)
+            if result.warnings:
+                self._empty.discard(WARNINGS)
             self._emit_changed(result.row)
 
     def finish(self) -> None:
@@ -94,6 +103,11 @@ class BatchResultsModel(QAbstractTableModel):
     def results(self) -> Iterator[RowResult]:
         """The results of the rows that have ended."""
         return (result for result in self._results if result is not None)
+
+    @property
+    def empty_columns(self) -> set[int]:
+        """The columns that no row has a value for, of those that not every batch has."""
+        return self._empty
 
     def rowCount(self, parent: _Index = _NO_INDEX) -> int:
         """See Qt."""
@@ -196,8 +210,16 @@ class BatchResultsView(QTableView):
         modes = QHeaderView.ResizeMode
         for column in range(len(COLUMNS)):
             header.setSectionResizeMode(column, modes.Stretch if column in _SHARING else modes.ResizeToContents)
+        self._model = model
+        model.modelReset.connect(self._hide_empty)
+        model.dataChanged.connect(self._hide_empty)
+        self._hide_empty()
         style().changed.connect(self._update_style)
         self._update_style()
+
+    def _hide_empty(self) -> None:
+        for column in OPTIONAL:
+            self.setColumnHidden(column, column in self._model.empty_columns)
 
     def _update_style(self) -> None:
         self.verticalHeader().setDefaultSectionSize(round(7 * UNIT * style().scale))

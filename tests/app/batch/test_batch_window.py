@@ -13,7 +13,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.batch.batch_results import STATE, BatchResultsModel
+from app.batch.batch_results import SCORE, STATE, WARNINGS, BatchResultsModel
 from app.batch.batch_window import BatchRunner, BatchWindow, BudgetField
 from app.engine_thread import EngineThread
 from app.settings.install_dialog import InstallDialog
@@ -571,3 +571,17 @@ def test_table_dropped_on_the_main_window_opens_a_batch(
     qtbot.waitUntil(lambda: shown.table is not None)
     assert shown.table.name == "table.xlsx"
     shown.close()
+
+
+def test_columns_of_scores_and_warnings_are_shown_when_a_row_has_some(open_batch: Any, tmp_path: Path, qtbot: QtBot):
+    window = open_batch({"default": "Fine."})
+    load(window, table(tmp_path), qtbot)
+    window.model.show_rows([{"text": "sun"}, {"text": "rain"}])
+    hidden = [window.view.isColumnHidden(column) for column in (SCORE, WARNINGS)]
+    window.model.set_results([RowResult(1, "a", "r1", "completed", score=0.5)])
+    hidden += [window.view.isColumnHidden(column) for column in (SCORE, WARNINGS)]
+    window.model.set_results([RowResult(2, "b", "r2", "completed", warnings=("Short.",))])
+    hidden += [window.view.isColumnHidden(column) for column in (SCORE, WARNINGS)]
+    window.model.show_rows([{"text": "snow"}])
+    hidden += [window.view.isColumnHidden(column) for column in (SCORE, WARNINGS)]
+    assert hidden == [True, True, False, True, False, False, True, True]
