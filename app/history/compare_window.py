@@ -18,7 +18,7 @@ from app.inspector.result_text import value_text
 from app.runs.loop_status import unit_of
 from app.runs.run_view_model import RunViewModel, node_of
 from app.theme.style import ThemedIcon
-from app.theme.widgets import PlainLabel, hbox, resize_on_screen, vbox
+from app.theme.widgets import ElidedComboBox, PlainLabel, hbox, resize_on_screen, vbox
 from app.worker import Worker
 from engine.errors import EngineError
 from engine.events import LoopIterationCompleted, RunCancelled, RunCompleted, RunFailed
@@ -292,7 +292,7 @@ class CompareSide(QWidget):
 
 
 def _box(name: str) -> QComboBox:
-    box = QComboBox()
+    box = ElidedComboBox()
     box.setAccessibleName(name)
     box.setToolTip(name.partition(": ")[2].capitalize())
     box.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)

@@ -330,6 +330,7 @@ class IterationTable(QTableView):
         self.setMouseTracking(True)
         self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         header = self.horizontalHeader()
+        header.setProperty("narrow", True)  # as wide as the delegate's padding
         header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         header.setSectionsClickable(False)
         header.setMinimumSectionSize(UNIT)

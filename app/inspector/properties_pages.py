@@ -391,7 +391,7 @@ class WorkflowPage(QWidget):
         describe_widget(self.description, "Description", "Purpose of the workflow.")
         self.problems = ProblemLines(self)
         self.form = Form(field_specs(Settings), self.binding, self)
-        heading = PlainLabel("WORKFLOW SETTINGS", self, look="section")
+        heading = PlainLabel("Workflow settings", self, look="section")
         vbox(self.name, self.description, self.problems, heading, self.form, spacing=3, parent=self)
         for widget in (self.name, self.description):
             self.binding.events.watch(widget)

@@ -46,8 +46,6 @@ _ABOUT: Final = "These models run on this computer, without a key and for free. 
 _HEADS: Final = ("Model", "Category", "Download", "Memory", "License")
 _BAR_STEPS: Final = 1000
 _UPDATE_MS: Final = 100
-ITEM_INDENT: Final = 11
-"""Indent of the cells' texts, applied to the headers too."""
 _Role = QMessageBox.ButtonRole
 
 
@@ -527,6 +525,5 @@ def _table() -> QTableWidget:
     header = table.horizontalHeader()
     header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
     header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
-    header.setStyleSheet(f"QHeaderView::section {{ padding-left: {ITEM_INDENT}px; }}")
     header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
     return table

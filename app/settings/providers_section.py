@@ -101,8 +101,6 @@ def _row(
 ROWS_SHOWN = 7
 ROW_HEIGHT = 28
 LEAST_WIDTH = 120
-ITEM_INDENT = 11
-"""Indent of the cells' texts, applied to the headers too."""
 
 
 class ProvidersSection(QWidget):
@@ -294,7 +292,6 @@ def _table() -> QTableWidget:
     header.setSectionResizeMode(0, QHeaderView.ResizeMode.ResizeToContents)
     header.setSectionResizeMode(1, QHeaderView.ResizeMode.Stretch)
     header.setMinimumSectionSize(LEAST_WIDTH)
-    header.setStyleSheet(f"QHeaderView::section {{ padding-left: {ITEM_INDENT}px; }}")
     header.setAccessibleName("Provider columns")
     header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
     return table

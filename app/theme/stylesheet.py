@@ -42,8 +42,9 @@ QListView[grouped="true"]::item:disabled {{ color: {theme.dim}; }}
 QHeaderView {{ background: {theme.panel}; border: none; }}
 QHeaderView::section {{
   background: {theme.panel}; color: {theme.dim}; border: none; border-bottom: 1px solid {theme.line};
-  padding: 4px 8px; font-size: {round(FONT_SIZE_SMALL * scale)}px; font-weight: 600; text-align: left;
+  padding: 4px 11px; font-size: {round(FONT_SIZE_SMALL * scale)}px; font-weight: 600; text-align: left;
 }}
+QHeaderView[narrow="true"]::section {{ padding: 4px 8px; }}
 QHeaderView::section:hover {{ color: {theme.text}; }}
 QHeaderView::up-arrow {{ image: {mark_image(theme, "chevron-up")}; width: 12px; height: 12px; }}
 QHeaderView::down-arrow {{ image: {mark_image(theme, "chevron-down")}; width: 12px; height: 12px; }}
@@ -85,12 +86,12 @@ QTabBar QToolButton:hover {{ background: {theme.hover}; }}
 
 def menus(theme: Theme, scale: float) -> str:
     """Return the rules of the menu bar and menus."""
-    size = round(12 * scale)
+    size, icon = round(12 * scale), round(16 * scale)
     return f"""
 QMenuBar {{ background: {theme.panel}; border: none; padding: 2px 4px; }}
 QMenuBar::item {{ background: transparent; padding: 4px 8px; border-radius: 4px; }}
 QMenuBar::item:selected {{ background: {theme.hover}; }}
-QMenu {{ background: {theme.card}; border: 1px solid {theme.edge}; padding: 4px; }}
+QMenu {{ background: {theme.card}; border: 1px solid {theme.edge}; padding: 4px; icon-size: {icon}px; }}
 QMenu::item {{ padding: 4px 24px 4px 12px; border-radius: 4px; background: transparent; }}
 QMenu::item:selected {{ background: {theme.selection}; color: {theme.text}; }}
 QMenu::item:disabled {{ color: {theme.faint}; }}

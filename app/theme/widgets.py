@@ -44,6 +44,7 @@ from PySide6.QtWidgets import (
     QStyle,
     QStyledItemDelegate,
     QStyleOptionButton,
+    QStyleOptionComboBox,
     QStyleOptionViewItem,
     QTableView,
     QToolButton,
@@ -217,6 +218,17 @@ class PlainLabel(QLabel):
             self.setTextInteractionFlags(
                 Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
             )
+
+
+class ElidedComboBox(QComboBox):
+    """Combo box whose text ends in `…` if there is no room."""
+
+    def initStyleOption(self, option: QStyleOptionComboBox) -> None:
+        """Elide the text."""
+        super().initStyleOption(option)
+        field = QStyle.SubControl.SC_ComboBoxEditField
+        room = self.style().subControlRect(QStyle.ComplexControl.CC_ComboBox, option, field, self).width()
+        option.currentText = option.fontMetrics.elidedText(option.currentText, Qt.TextElideMode.ElideRight, room)
 
 
 class ElidedLabel(PlainLabel):

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer
-from PySide6.QtGui import QAction, QColor, QFontDatabase, QFontInfo, QGuiApplication, QIcon, QPalette
+from PySide6.QtGui import QAction, QColor, QFontDatabase, QFontInfo, QGuiApplication, QIcon, QImage, QPalette
 from PySide6.QtWidgets import (
     QApplication,
     QDialog,
@@ -14,9 +14,13 @@ from PySide6.QtWidgets import (
     QLabel,
     QLineEdit,
     QMainWindow,
+    QMenu,
     QPlainTextEdit,
     QPushButton,
     QStackedWidget,
+    QStyle,
+    QTableWidget,
+    QTableWidgetItem,
     QToolButton,
     QWidget,
 )
@@ -140,6 +144,39 @@ def test_themed_icon_follows_theme_and_text_size(qtbot: QtBot, style: Style) -> 
     style.choose("light", 1.5)
     assert (before, ink(button.icon())) == (DARK.accent, LIGHT.accent)
     assert button.iconSize().width() == round(ICON_SIZE * 1.5)
+
+
+def test_headers_stand_above_the_texts_of_their_columns(qtbot: QtBot, style: Style) -> None:
+    table = QTableWidget(1, 1)
+    qtbot.addWidget(table)
+    table.setHorizontalHeaderLabels(["I"])
+    table.setItem(0, 0, QTableWidgetItem("I"))
+    table.verticalHeader().hide()
+    table.horizontalHeader().setHighlightSections(False)
+    table.horizontalHeader().setDefaultAlignment(Qt.AlignmentFlag.AlignLeft)
+    table.show()
+    header = table.horizontalHeader().viewport()
+    drawn = (
+        left_edge(header.grab().toImage(), header.height() // 2),
+        left_edge(table.viewport().grab().toImage(), table.rowHeight(0) // 2),
+    )
+    assert abs(drawn[0] - drawn[1]) <= 1
+
+
+def left_edge(image: QImage, y: int) -> int:
+    """The first pixel of a line that differs from those before it."""
+    return next(x for x in range(3, image.width()) if image.pixel(x, y) != image.pixel(2, y))
+
+
+def test_icons_in_menus_follow_the_text_size(qtbot: QtBot, style: Style) -> None:
+    menu = QMenu()
+    qtbot.addWidget(menu)
+    sizes: list[int] = []
+    for scale in (1.0, 1.5):
+        style.choose("dark", scale)
+        menu.ensurePolished()
+        sizes.append(menu.style().pixelMetric(QStyle.PixelMetric.PM_SmallIconSize, None, menu))
+    assert sizes == [ICON_SIZE, round(ICON_SIZE * 1.5)]
 
 
 @pytest.mark.parametrize("gradually", [False, True])

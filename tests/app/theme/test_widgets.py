@@ -4,7 +4,17 @@ import pytest
 from PySide6.QtCore import QEvent, QObject, QPoint, QSize, Qt
 from PySide6.QtGui import QAccessible
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QSpinBox, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QApplication,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QSpinBox,
+    QStyleOptionComboBox,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 from pytestqt.qtbot import QtBot
 
 from app.theme.style import Style, style
@@ -14,6 +24,7 @@ from app.theme.widgets import (
     SHARE_OF_SCREEN,
     Badge,
     CollapsibleSection,
+    ElidedComboBox,
     ElidedLabel,
     MessageBar,
     PlainLabel,
@@ -327,3 +338,15 @@ def test_a_window_keeps_its_size_in_proportion_to_the_text(qtbot: QtBot) -> None
         assert window.size() == QSize(300, 150)
     finally:
         style().choose("dark", 1.0)
+
+
+@pytest.mark.parametrize(("width", "is_elided"), [(120, True), (600, False)])
+def test_combo_box_without_room_ends_in_an_ellipsis(qtbot: QtBot, width: int, is_elided: bool) -> None:
+    box = ElidedComboBox()
+    qtbot.addWidget(box)
+    box.addItem("Self-Refine, today, 07:25")
+    box.resize(width, 30)
+    option = QStyleOptionComboBox()
+    box.initStyleOption(option)
+    assert option.currentText.endswith("…") == is_elided
+    assert box.currentText() == "Self-Refine, today, 07:25"
