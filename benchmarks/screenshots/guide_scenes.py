@@ -1,44 +1,28 @@
-"""`python -m benchmarks.screenshots`: draw the screenshots in `docs/images/`, without a screen and a model.
-
-The window is the real one; its replies come from a script, so that each screenshot shows the same run.
-"""
+"""The scenes of the screenshots in the docs."""
 
 from __future__ import annotations
 
-import argparse
-import contextlib
-import json
-import os
-import tempfile
-from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-
-from PySide6.QtCore import QDeadlineTimer, QSize, Qt
-from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QDialog, QWidget
 
 from app.batch.batch_window import BatchWindow
-from app.engine_thread import EngineThread
 from app.gallery.diagram import DiagramPicture
 from app.history.fork_dialog import ForkDialog
 from app.inspector.model_list import ModelChoice, ModelComboBox, ModelGroup, ModelSource
 from app.inspector.value_view import ValueViewer
 from app.runs.run_status import model_label
 from app.session import Session
-from app.settings.preferences import Preferences
-from app.theme.style import Style
-from app.window.document_page import DocumentPage
-from app.workbench import Workbench
-from benchmarks.processes import ROOT
-from benchmarks.screenshot_scenes import ROWS, approval_workflow, chain_workflow, script, sixty_nodes
-from benchmarks.screenshot_summary import summary_workflow
-from engine import dumps
-from engine.document.model import FILE_SUFFIX, Workflow
+from benchmarks.screenshots.studio import Scenes, Studio, settle, until
+from benchmarks.screenshots.workflows import (
+    ROWS,
+    approval_workflow,
+    chain_workflow,
+    sixty_nodes,
+    summary_workflow,
+)
+from engine.document.model import FILE_SUFFIX
 from engine.document.operations import SetConfig, SetPinned
 from engine.models.known_models import models_of_provider
 from engine.models.protocol import EMBEDDED_MODEL
@@ -46,126 +30,42 @@ from engine.nodes.spec import LOOP
 from engine.run_state.state import NodeState
 from engine.values import Value
 
-SIZE: Final = QSize(1600, 920)
-IMAGES: Final = ROOT / "docs" / "images"
-TEMPLATE: Final = ROOT / "templates" / "self-refine.loop.json"
-MOST_BYTES: Final = 250_000
-LOOKS: Final = (("dark", 1.0, "dark"), ("light", 1.0, "light"), ("dark", 1.5, "dark-150"))
-"""Theme, scale and file suffix; every scene is drawn in each."""
 RECENT: Final = ("letters/toast", "letters/newsletter", "reports/weekly summary")
 """Recent files on the start page."""
-PATIENCE_MS: Final = 20_000
-SETTLE_MS: Final = 400
 
 
-class Studio:
-    """The window under the camera.
-
-    Args:
-        folder: Where settings and unsaved work of the window lie.
-        images: Where the pictures go.
-    """
-
-    def __init__(self, folder: Path, images: Path) -> None:
-        self._folder, self._images = folder, images
-        self._style = Style(_application())
-        self._engine = EngineThread()
-        self.preferences = Preferences(folder / "settings.json")
-        store = folder / "history.sqlite3"
-        self.workbench = Workbench(self._engine, self.preferences, data_folder=folder / "unsaved", store=store)
-        self.workbench.window.resize(SIZE)
-        self.workbench.show()
-        self.workbench.history.access.open()
-
-    def open_template(self) -> DocumentPage:
-        """Open Self-Refine."""
-        return self._fitted(self.workbench.documents.open_template(TEMPLATE))
-
-    def open_workflow(self, workflow: Workflow) -> DocumentPage:
-        """Open a document with automatic layout."""
-        file = self._folder / f"large{FILE_SUFFIX}"
-        file.write_text(dumps(workflow), encoding="utf-8")
-        document = self._fitted(self.workbench.documents.open_template(file))
-        document.canvas.commands.tidy()
-        document.canvas.fit_all()
-        return document
-
-    def play(self, name: str, pause_s: float) -> None:
-        """Take the replies of runs from a script, streamed with a pause between chunks."""
-        file = Path(f"{name}.json")
-        file.write_text(json.dumps(script(pause_s)), encoding="utf-8")
-        self.preferences.set(default_model=f"scripted:{file}")
-
-    def take(self, name: str, widget: QWidget | None = None, is_ready: Callable[[], bool] = lambda: True) -> None:
-        """Draw the window, or a part of it, in every theme and scale at its present size, when it is ready."""
-        shown = widget or self.workbench.window
-        size = shown.size()
-        for theme, scale, suffix in LOOKS:
-            self._style.choose(theme, scale)
-            if isinstance(shown, QDialog):
-                shown.resize(size)  # which follows the scale
-            settle(SETTLE_MS)
-            until(is_ready)
-            if self.workbench.current is not None:
-                self.workbench.current.canvas.fit_all()
-                settle(SETTLE_MS)
-            _keep(shown.grab().toImage(), self._images / f"{name}-{suffix}.png")
-        self._style.choose("dark", 1.0)
-
-    def close(self) -> None:
-        """Close the window and stop its threads."""
-        self.workbench.window.hide()
-        for document in tuple(self.workbench.documents.all):
-            self.workbench.documents.drop(document)
-        settle(SETTLE_MS)
-        self._engine.stop()
-        self.workbench.history.access.close()
-        settle(SETTLE_MS)
-
-    def _fitted(self, document: DocumentPage | None) -> DocumentPage:
-        assert document is not None, "a document of the project can be opened"
-        settle(SETTLE_MS)
-        document.canvas.fit_all()
-        return document
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """Draw all screenshots."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.screenshots", description="Draw the pages' pictures.")
-    parser.add_argument("folder", nargs="?", type=Path, default=IMAGES, help="where to; docs/images without it")
-    images = parser.parse_args(arguments).folder.absolute()
-    images.mkdir(parents=True, exist_ok=True)
-    # Without its folder, which no screenshot should show.
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        studio = Studio(Path(folder), images)
-        try:
-            _draw(studio)
-        finally:
-            studio.close()
-
-
-def _draw(studio: Studio) -> None:
+def _draw_start(studio: Studio) -> None:
+    """The start page, and the first step of the tour on it."""
     workbench = studio.workbench
     for name in RECENT:
         file = Path(f"{name}{FILE_SUFFIX}")
         file.parent.mkdir(exist_ok=True)
         file.touch()
         studio.preferences.remember_file(file)
-    until(lambda: not any(view_model.is_empty for view_model in workbench.gallery.findChildren(DiagramPicture)))
+    until(lambda: not any(diagram.is_empty for diagram in workbench.gallery.findChildren(DiagramPicture)))
     studio.take("gallery")
     workbench.help.start_tour()
     studio.take("tour")
     assert workbench.help.tour is not None
     workbench.help.tour.end()
-    workbench.help.show_guide()
-    assert workbench.help.guide is not None
-    guide = workbench.help.guide
+
+
+def _draw_guide(studio: Studio) -> None:
+    """The window of the guide, with a search."""
+    studio.workbench.help.show_guide()
+    guide = studio.workbench.help.guide
+    assert guide is not None
     guide.resize(1120, 680)
     guide.search.setText("fork")
-    settle(SETTLE_MS)
+    settle(400)
     guide.open_page("window.md", "fork-from-here", "fork")
     studio.take("guide", guide, lambda: not guide.view.is_loading)
     guide.close()
+
+
+def _draw_run(studio: Studio) -> None:
+    """Self-Refine before, during and after a run, and the panels at the sides."""
+    workbench = studio.workbench
     studio.play("slow", 2.0)
     document = studio.open_template()
     document.session.select(["draft"])
@@ -177,15 +77,15 @@ def _draw(studio: Studio) -> None:
     workbench.runs.stop(document)
     until(lambda: document.session.shown.live is None)
     studio.play("quick", 0.0)
-    workbench.runs.run(document)
-    until(lambda: document.session.shown.live is None)
+    studio.run(document)
     document.session.shown.look_at("loop", 1)
     document.inspector.show_result()
     studio.take("iteration")
     document.session.shown.look_at_latest()
     workbench.bottom_panel.unfold("log")
     studio.take("log")
-    _draw_parts(studio, document)
+    studio.take("panel-palette", workbench.palette_panel)
+    studio.take("panel-inspector", document.inspector)
 
 
 class ExampleModels(ModelSource):
@@ -204,8 +104,8 @@ class ExampleModels(ModelSource):
         ]
 
 
-def draw_models(studio: Studio) -> None:
-    """Draw the list of models."""
+def _draw_models(studio: Studio) -> None:
+    """The list of models."""
     field = ModelComboBox(ExampleModels(), parent=studio.workbench.window)
     field.showPopup()
     studio.take("models", field.list)
@@ -213,35 +113,24 @@ def draw_models(studio: Studio) -> None:
     field.deleteLater()
 
 
-def _draw_parts(studio: Studio, document: DocumentPage) -> None:
-    workbench = studio.workbench
-    studio.take("panel-palette", workbench.palette_panel)
-    studio.take("panel-inspector", document.inspector)
-    draw_models(studio)
-    workbench.commands.open_settings()
-    assert workbench.commands.settings is not None
-    settings = workbench.commands.settings
+def _draw_settings(studio: Studio) -> None:
+    """The pages of the settings."""
+    settings = studio.workbench.commands.open_settings()
     for page in ("models", "runs", "history", "appearance"):
         settings.show_page(page)
         studio.take(f"settings-{page}", settings, lambda: settings.providers.table.rowCount() > 0)
     settings.close()
-    faulty = workbench.documents.new()
-    faulty.canvas.add_node("llm")
-    faulty.canvas.add_node("transform")
-    faulty.session.select(())
-    workbench.bottom_panel.unfold("problems")
-    faulty.canvas.fit_all()
+
+
+def _draw_problems(studio: Studio) -> None:
+    """Two nodes that cannot run."""
+    document = studio.workbench.documents.new()
+    document.canvas.add_node("llm")
+    document.canvas.add_node("transform")
+    document.session.select(())
+    studio.workbench.bottom_panel.unfold("problems")
+    document.canvas.fit_all()
     studio.take("problems")
-    workbench.bottom_panel.fold()
-    _draw_tasks(studio)
-    _draw_building(studio)
-    _draw_iterations(studio)
-    _draw_history(studio, document)
-    _draw_question(studio)
-    _draw_chat(studio)
-    _draw_batch(studio)
-    studio.open_workflow(sixty_nodes())
-    studio.take("large")
 
 
 def _draw_tasks(studio: Studio) -> None:
@@ -253,11 +142,9 @@ def _draw_tasks(studio: Studio) -> None:
     assert loop is not None
     document.session.select(["improve"])
     studio.take("task-build")
-    workbench.runs.run(document)
-    until(lambda: document.session.shown.live is None)
+    studio.run(document)
     workbench.bottom_panel.unfold("iterations")
     studio.take("task-wrap")
-    workbench.bottom_panel.fold()
     document.session.select([loop])
     document.inspector.tabs.setCurrentIndex(0)
     conditions: tuple[tuple[str, dict[str, Value]], ...] = (
@@ -284,8 +171,7 @@ def _draw_building(studio: Studio) -> None:
     studio.take("add-next", is_ready=open_list)
     canvas.popups.list.close_list()
     document.session.do(SetPinned("critique", {"output": "Say when and where to meet."}))
-    workbench.runs.run(document)
-    until(lambda: document.session.shown.live is None)
+    studio.run(document)
     studio.take("pinned")
     assert document.session.shown.view_model is not None
     viewer = ValueViewer("Output: text", document.session.shown.view_model.outputs["text"], workbench.window)
@@ -294,26 +180,24 @@ def _draw_building(studio: Studio) -> None:
     viewer.show()
     studio.take("viewer", viewer)
     viewer.close()
-    workbench.documents.drop(document)
 
 
 def _draw_iterations(studio: Studio) -> None:
     """The panel of a loop that converges, with its third iteration selected."""
     workbench = studio.workbench
     document = studio.open_workflow(summary_workflow())
-    workbench.runs.run(document)
-    until(lambda: document.session.shown.live is None)
+    studio.run(document)
     workbench.bottom_panel.unfold("iterations")
     document.session.shown.look_at("loop", 2)
     studio.take("panel-iterations", document.iterations)
-    workbench.bottom_panel.fold()
 
 
-def _draw_history(studio: Studio, document: DocumentPage) -> None:
+def _draw_history(studio: Studio) -> None:
     """The list of runs, a comparison, a fork before and after, and a past run."""
     workbench = studio.workbench
+    document = studio.open_template()
+    studio.run(document)
     history, run_id = workbench.history, document.session.shown.run_id
-    workbench.tabs.show_document(document)
     history.compare_from(document, "loop[1]")
     compare = history.compare
     assert compare is not None
@@ -345,9 +229,8 @@ def _draw_history(studio: Studio, document: DocumentPage) -> None:
     assert past is not None
     workbench.bottom_panel.unfold("iterations")
     past.session.shown.look_at("loop", 1)
-    settle(SETTLE_MS)
+    settle(400)
     studio.take("past-run")
-    workbench.bottom_panel.fold()
 
 
 def _draw_question(studio: Studio) -> None:
@@ -360,7 +243,6 @@ def _draw_question(studio: Studio) -> None:
     studio.take("question")
     workbench.runs.stop(document)
     until(lambda: document.session.shown.live is None)
-    workbench.bottom_panel.fold()
 
 
 def _draw_chat(studio: Studio) -> None:
@@ -393,22 +275,10 @@ def _draw_batch(studio: Studio) -> None:
     batch.close()
 
 
-def settle(milliseconds: int) -> None:
-    """Process events for that long."""
-    QTest.qWait(milliseconds)
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    """Process events until a condition holds.
-
-    Raises:
-        TimeoutError: It never was.
-    """
-    patience = QDeadlineTimer(PATIENCE_MS)
-    while not is_so():
-        if patience.hasExpired():
-            raise TimeoutError("The run did not come to the place that is to be drawn.")
-        QTest.qWait(10)
+def _draw_large(studio: Studio) -> None:
+    """A workflow of sixty nodes."""
+    studio.open_workflow(sixty_nodes())
+    studio.take("large")
 
 
 def _is_streaming(session: Session) -> bool:
@@ -419,30 +289,19 @@ def _is_streaming(session: Session) -> bool:
     return draft is not None and draft.state is NodeState.RUNNING and len(draft.text) > 30
 
 
-def _fewer_colours(image: QImage) -> QImage:
-    """The image with its 256 most frequent colors."""
-    seen = Counter(memoryview(image.constBits()).cast("I"))
-    return image.convertToFormat(
-        QImage.Format.Format_Indexed8,
-        [color for color, _ in seen.most_common(256)],
-        Qt.ImageConversionFlag.ThresholdDither,
-    )
-
-
-def _keep(image: QImage, file: Path) -> None:
-    """Write an image as small as possible; reduce the colors of one that is too large."""
-    opaque = image.convertToFormat(QImage.Format.Format_RGB32)
-    opaque.save(str(file), "PNG", 0)
-    if file.stat().st_size > MOST_BYTES:
-        _fewer_colours(opaque).save(str(file), "PNG", 0)
-
-
-def _application() -> QApplication:
-    application = QApplication.instance() or QApplication(["loopwright"])
-    assert isinstance(application, QApplication)
-    application.setApplicationName("loopwright")
-    return application
-
-
-if __name__ == "__main__":
-    main()
+GUIDE_SCENES: Final[Scenes] = {
+    ("gallery", "tour"): _draw_start,
+    ("guide",): _draw_guide,
+    ("at-rest", "mid-run", "iteration", "log", "panel-palette", "panel-inspector"): _draw_run,
+    ("models",): _draw_models,
+    ("settings-models", "settings-runs", "settings-history", "settings-appearance"): _draw_settings,
+    ("problems",): _draw_problems,
+    ("task-build", "task-wrap", "task-stop", "task-condition"): _draw_tasks,
+    ("add-next", "pinned", "viewer"): _draw_building,
+    ("panel-iterations",): _draw_iterations,
+    ("compare", "fork", "runs", "past-run"): _draw_history,
+    ("question",): _draw_question,
+    ("chat",): _draw_chat,
+    ("batch",): _draw_batch,
+    ("large",): _draw_large,
+}

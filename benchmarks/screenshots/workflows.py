@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from benchmarks.screenshot_summary import SUMMARIES
 from engine.document.builder import Builder
 from engine.document.model import Workflow
+from engine.values import Value
 
 _THINKING_S: Final = 0.3
 
@@ -28,6 +28,15 @@ _ADVICE: Final = (
     "Say what happens if it rains.",
     "Nothing is missing; it is warm and clear.",
 )
+_EVERY: Final = "at dusk, wound its clockwork every three hours, and wrote the weather and"
+SUMMARIES: Final = (
+    "A lighthouse is a tall tower with a lamp that turns and shows ships at sea where the coast is.",
+    "For ninety years a keeper lit the lamp each evening, wound its clockwork, and wrote the weather in a book.",
+    f"For ninety years a keeper lit the lamp {_EVERY} each passing ship in a book.",
+    f"For ninety years the keepers lit the lamp {_EVERY} every passing ship in a book that nobody read.",
+    f"For ninety years the keepers lit the lamp {_EVERY} every passing ship in a book that nobody reads now.",
+)
+"""The replies of the model, by iteration."""
 _GENRES: Final = ("Story", "Poem", "Letter", "Report", "Song")
 _TITLES: Final = ("Outline", "Draft", "Facts", "Style", "Rhythm", "Gather", "Rewrite", "Shorten", "Polish")
 _STEPS: Final = (
@@ -105,4 +114,61 @@ def approval_workflow() -> Workflow:
     flow.connect(draft["output"], check["input"])
     flow.connect(check["approved"], sent["value"])
     flow.connect(check["rejected"], kept["value"])
+    return flow.build()
+
+
+def summary_workflow() -> Workflow:
+    """A loop over two model nodes that stops when the summary is stable."""
+    flow = Builder("Converging summary")
+    text = flow.add("input", id="text", title="Text", default="The keepers' log, 1854 to 1944, in nine volumes.")
+    loop = flow.add(
+        "loop",
+        id="loop",
+        title="Until it is stable",
+        max_iterations=10,
+        stop_when=[{"condition": "stable_output", "threshold": 0.95}],
+        inject_feedback=False,
+    )
+    find = flow.add("llm", id="find_gaps", title="Find gaps", prompt="What does this leave out?\n\n{{input}}")
+    rewrite = flow.add("llm", id="rewrite", title="Rewrite", prompt="Rewrite the summary. Mind: {{input}}")
+    exit_ = flow.add("exit", id="exit", title="Exit", loop="loop")
+    summary = flow.add("output", id="summary", title="Summary")
+    flow.connect(text["value"], loop["input"])
+    flow.connect(loop["body"], find["input"])
+    flow.connect(find["output"], rewrite["input"])
+    flow.connect(rewrite["output"], exit_["input"])
+    flow.connect(exit_["output"], summary["value"])
+    return flow.build()
+
+
+def questionnaire_workflow() -> Workflow:
+    """A workflow with an input of each kind."""
+    flow = Builder("Questionnaire")
+    write = flow.add("llm", id="write", title="Write", prompt="{{topic}} {{words}} {{formal}} {{facts}}")
+    inputs: tuple[tuple[str, str, Value], ...] = (
+        ("topic", "text", None),
+        ("words", "number", 120),
+        ("formal", "boolean", True),
+        ("facts", "json", {"a": 1}),
+    )
+    for name, kind, default in inputs:
+        given = flow.add("input", id=name, title=name.title(), config={"type": kind, "default": default})
+        flow.connect(given["value"], write[name])
+    flow.connect(write["output"], flow.add("output", id="letter", title="Letter")["value"])
+    return flow.build()
+
+
+def json_workflow() -> Workflow:
+    """A workflow whose result is JSON."""
+    flow = Builder("Facts")
+    town = flow.add("input", id="town", title="Town", default="Delft")
+    facts = flow.add(
+        "transform",
+        id="facts",
+        title="Facts",
+        mode="expression",
+        expression='{"town": input, "people": 109573, "canals": ["Oude Delft", "Voorstraat"], "port": false}',
+    )
+    flow.connect(town["value"], facts["input"])
+    flow.connect(facts["output"], flow.add("output", id="result", title="Result")["value"])
     return flow.build()
