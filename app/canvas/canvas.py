@@ -122,6 +122,7 @@ class Canvas(QWidget):
         self.session.selection_changed.connect(self.minimap.redraw_soon)
         self.viewer.connecting.connect(self._show_add_button)
         self.view.items_changed.connect(self._show_add_button)
+        self.view.nodes_created.connect(self._select_created)
         self.view.nodes_created.connect(self.run_view.show)
         self.viewer.key_handler = self._key
         style().changed.connect(self._restyle)
@@ -256,11 +257,19 @@ class Canvas(QWidget):
         self.viewer.forget_hover()
         wanted = set(self.session.selection)
         with self._selecting():
-            for node_id, item in (self.view.nodes if wanted else self.view.created_nodes).items():
+            for node_id, item in self.view.created_nodes.items():  # `_select_created` selects those that wait
                 if item.isSelected() != (node_id in wanted):
                     item.setSelected(node_id in wanted)
         self._show_add_button()
         self._enable_actions()
+
+    def _select_created(self, node_ids: set[str]) -> None:
+        """Select the new cards of selected nodes."""
+        created = self.view.created_nodes
+        with self._selecting():
+            for node_id in node_ids.intersection(self.session.selection):
+                if node_id in created:
+                    created[node_id].setSelected(True)
 
     def _scene_selection_changed(self) -> None:
         if not isValid(self.viewer):  # a scene that is being deleted clears its selection
@@ -277,12 +286,13 @@ class Canvas(QWidget):
     @contextmanager
     def _selecting(self) -> Iterator[None]:
         """Apply a selection from the session without sending it back, and show it once at the end."""
-        self._is_selecting, self._has_selected = True, False
+        was_selecting = self._is_selecting
+        self._is_selecting, self._has_selected = True, was_selecting and self._has_selected
         try:
             yield
         finally:
-            self._is_selecting = False
-        if self._has_selected:
+            self._is_selecting = was_selecting
+        if self._has_selected and not was_selecting:
             self.view.show_selection()
 
     def showEvent(self, event: QShowEvent) -> None:
@@ -367,7 +377,8 @@ class Canvas(QWidget):
         """
         if self.session.shown.chosen:
             return False
-        if event.key() == Qt.Key.Key_Escape and self.viewer.scene().selectedItems():
+        if event.key() == Qt.Key.Key_Escape and (self.session.selection or self.viewer.scene().selectedItems()):
+            self.view.create_all()
             self.viewer.scene().clearSelection()
             return True
         annotations = self.view.annotations.selected if not self.session.selection else []

@@ -6,7 +6,7 @@ responsive. What needs all items creates the rest at once: reading `nodes` does,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, cast
 
 from PySide6.QtCore import QObject, QPointF, QRectF, QTimer, Signal
@@ -125,17 +125,25 @@ class DocumentView(QObject):
     @property
     def expected_rect(self) -> QRectF:
         """Bounding rectangle of everything drawn; an estimate while items are waiting to be created."""
-        rect = QRectF()
-        places = [self.document_positions[node_id] for node_id in self._waiting]
-        if places:  # they count as small cards
-            (left, top), (right, bottom) = (tuple(map(most, zip(*places, strict=True))) for most in (min, max))
-            rect = QRectF(QPointF(left, top), QPointF(right + MIN_WIDTH, bottom + LOWEST_CARD))
-        for item in self.created_nodes.values():
-            rect = rect.united(item.card_rect)
+        rect = self.expected_rect_of((*self.created_nodes, *self._waiting))
         for region in self.created_regions.items.values():
             rect = rect.united(region.rect.adjusted(0, -12, 0, 0))
         for annotation in self.annotations.items.values():
             rect = rect.united(annotation.scene_rect)
+        return rect
+
+    def expected_rect_of(self, node_ids: Iterable[str]) -> QRectF:
+        """Return the bounding rectangle of the cards of visible nodes; those that wait count as small cards."""
+        rect, places = QRectF(), list[tuple[float, float]]()
+        for node_id in node_ids:
+            item = self.created_nodes.get(node_id)
+            if item is not None:
+                rect = rect.united(item.card_rect)
+            else:
+                places.append(self.document_positions[node_id])
+        if places:
+            (left, top), (right, bottom) = (tuple(map(most, zip(*places, strict=True))) for most in (min, max))
+            rect = rect.united(QRectF(QPointF(left, top), QPointF(right + MIN_WIDTH, bottom + LOWEST_CARD)))
         return rect
 
     def card_boxes(self) -> dict[str, Box]:

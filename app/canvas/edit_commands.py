@@ -138,6 +138,8 @@ class EditCommands(QObject):
         self._session, self._view, self._viewer, self._gestures = session, view, viewer, gestures
         self._clipboard = Clipboard(session, self._show_pasted)
         self._saw_all = False
+        self._shown_pasted: tuple[tuple[str, ...], QRectF] | None = None
+        view.nodes_created.connect(self._show_pasted_again)
         self._worker = Worker(self)
 
     @property
@@ -367,12 +369,9 @@ class EditCommands(QObject):
 
     def _select(self, node_ids: Iterable[str]) -> QRectF:
         """Select the cards of nodes, and return the rectangle around them."""
-        cards = dict.fromkeys(card for node_id in node_ids if (card := self._view.card_of(node_id)) is not None)
-        self._session.select(card.content.id for card in cards)
-        rect = QRectF()
-        for card in cards:
-            rect = rect.united(card.card_rect)
-        return rect
+        cards = dict.fromkeys(self._view.hidden.get(node_id, node_id) for node_id in node_ids)
+        self._session.select(cards)
+        return self._view.expected_rect_of(cards)
 
     def copy(self) -> bool:
         """Copy the selected nodes to the clipboard."""
@@ -401,7 +400,18 @@ class EditCommands(QObject):
         return visible
 
     def _show_pasted(self, node_ids: Iterable[str]) -> None:
-        (self.arranged if self._saw_all else self.placed).emit(self._select(node_ids))
+        show = self.arranged if self._saw_all else self.placed
+        show.emit(self._select(node_ids))
+        self._shown_pasted = None if self._view.is_complete else (self._session.selection, self._viewer.visible_rect)
+
+    def _show_pasted_again(self) -> None:
+        """Bring pasted nodes into view once their cards have a size, unless the user has moved the view."""
+        if self._shown_pasted is None or not self._view.is_complete:
+            return
+        (cards, seen), self._shown_pasted = self._shown_pasted, None
+        left = self._view.created_nodes.keys() & cards
+        if left and seen == self._viewer.visible_rect:
+            (self.arranged if self._saw_all else self.placed).emit(self._view.expected_rect_of(left))
 
     def delete(self) -> None:
         """Delete the selection."""

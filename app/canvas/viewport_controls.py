@@ -466,7 +466,7 @@ class FitToView:
 
     def show_all(self, rect: QRectF) -> None:
         """Bring the whole document into view, or only a rectangle if the document would be illegible."""
-        everything = self._view.content_rect
+        everything = self._view.expected_rect
         if everything.isEmpty():
             return
         is_legible = self._frame(everything, has_map=False).factor >= MIN_INITIAL_ZOOM * style().scale
@@ -477,6 +477,7 @@ class FitToView:
 
     def fit_selection(self) -> None:
         """Fit the selection, or the whole document if nothing is selected."""
+        self._view.create_all()
         rect = QRectF()
         for item in self._viewer.selected_nodes():
             if isinstance(item, NodeItem):

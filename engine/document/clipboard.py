@@ -42,8 +42,8 @@ def copy_fragment(workflow: Workflow, ids: Iterable[str]) -> str:
         DocumentError: The text is larger than a document may be.
     """
     chosen = set(ids)
-    for node_id in sorted(chosen):
-        index_of(workflow, node_id)
+    for node_id in sorted(chosen - workflow.nodes_by_id.keys()):
+        index_of(workflow, node_id)  # raises
     places = _places(workflow)
     return dumps(
         Workflow(

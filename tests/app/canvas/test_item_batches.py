@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
-from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QImage
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 from shiboken6 import isValid
@@ -129,10 +130,9 @@ def test_nodes_in_view_come_first(make_canvas: MakeCanvas, qtbot: QtBot) -> None
         lambda hand: hand.canvas.view.card_of("draft"),
         lambda hand: hand.canvas.center_on("draft"),
         lambda hand: hand.canvas.actions_by_name["select_all"].trigger(),
-        lambda hand: hand.session.select(["draft"]),
         lambda hand: hand.click(QPointF(300, 300)),
     ],
-    ids=["nodes", "regions", "edges", "extent", "port", "card", "center", "select all", "select", "click"],
+    ids=["nodes", "regions", "edges", "extent", "port", "card", "center", "select all", "click"],
 )
 def test_what_needs_all_items_creates_the_rest(hand: Hand, qtbot: QtBot, read: Callable[[Hand], object]) -> None:
     complete(hand.canvas, qtbot)
@@ -257,6 +257,78 @@ def test_a_view_that_the_user_moved_is_not_fitted_in_the_end(make_canvas: MakeCa
     assert hand.canvas.viewer.zoom == 2.0
 
 
+def duplicated(hand: Hand, qtbot: QtBot) -> set[str]:
+    """Duplicate all nodes, and return the ids of the copies, whose cards wait."""
+    complete(hand.canvas, qtbot)
+    before = set(hand.session.workflow.nodes_by_id)
+    hand.session.select(before)
+    hand.canvas.commands.duplicate()
+    copies = set(hand.session.workflow.nodes_by_id) - before
+    assert len(copies) == len(before)
+    assert not copies & hand.canvas.view.created_nodes.keys()
+    return copies
+
+
+def selected_cards(canvas: Canvas) -> set[str]:
+    return {node_id for node_id, item in canvas.view.created_nodes.items() if item.isSelected()}
+
+
+@pytest.mark.parametrize("zoom", [0.1, 2.0])
+def test_copies_are_selected_and_in_view_once_created(make_canvas: MakeCanvas, qtbot: QtBot, zoom: float) -> None:
+    hand = make_canvas(loops(4))
+    hand.canvas.zoom_to(zoom)
+    copies = duplicated(hand, qtbot)
+    assert set(hand.session.selection) == copies
+    complete(hand.canvas, qtbot)
+    assert set(hand.session.selection) == selected_cards(hand.canvas) == copies
+    rect = hand.canvas.view.expected_rect_of(copies)
+    assert hand.canvas.viewer.visible_rect.contains(rect)
+
+
+def test_a_view_moved_while_copies_wait_stays(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
+    hand = make_canvas(loops(4))
+    hand.canvas.zoom_to(2.0)
+    duplicated(hand, qtbot)
+    hand.canvas.zoom_to(3.0)
+    complete(hand.canvas, qtbot)
+    assert hand.canvas.viewer.zoom == 3.0
+
+
+def test_undo_while_copies_wait_removes_them(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
+    hand = make_canvas(loops(4))
+    copies = duplicated(hand, qtbot)
+    hand.session.undo()
+    complete(hand.canvas, qtbot)
+    assert not copies & hand.canvas.view.nodes.keys()
+    assert set(hand.session.selection) == selected_cards(hand.canvas)
+
+
+def test_deletion_while_copies_wait_deletes_them(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
+    hand = make_canvas(loops(4))
+    copies = duplicated(hand, qtbot)
+    QApplication.processEvents()
+    hand.canvas.commands.delete()
+    complete(hand.canvas, qtbot)
+    assert not copies & set(hand.session.workflow.nodes_by_id)
+    assert len(hand.canvas.view.nodes) == 12
+
+
+def test_escape_while_copies_wait_deselects_them(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
+    hand = make_canvas(loops(4))
+    duplicated(hand, qtbot)
+    QTest.keyClick(hand.canvas.viewer, Qt.Key.Key_Escape)
+    complete(hand.canvas, qtbot)
+    assert hand.session.selection == ()
+    assert selected_cards(hand.canvas) == set()
+
+
+def test_fitting_the_selection_while_copies_wait_creates_them(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
+    hand = make_canvas(loops(4))
+    copies = duplicated(hand, qtbot)
+    hand.canvas.fit_selection()
+    assert hand.canvas.viewer.visible_rect.contains(hand.canvas.view.expected_rect_of(copies))
+
+
 def test_closing_while_items_wait(make_session: MakeSession, qtbot: QtBot) -> None:
     canvas = Canvas(make_session(loops(3)))
     view = canvas.view
@@ -307,6 +379,14 @@ class Desk:
 
     def delete_selected(self, _number: int) -> None:
         self.canvas.commands.delete()
+
+    def duplicate(self, number: int) -> None:
+        if len(self.session.workflow.nodes) < 40:
+            self.session.select(self.pick(number, 2 + number))
+            self.canvas.commands.duplicate()
+
+    def escape(self, _number: int) -> None:
+        QTest.keyClick(self.canvas.viewer, Qt.Key.Key_Escape)
 
     def move(self, number: int) -> None:
         for node_id in self.pick(number):
