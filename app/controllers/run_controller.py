@@ -103,7 +103,9 @@ def _models(
         from engine.store.recorded_model import recorded_models
 
         # If the window could not open its history, it may be readable by now.
-        recorded = recorded_models(lambda: closing(open_store()) if store is None else nullcontext(store))
+        recorded = recorded_models(
+            lambda: closing(open_store(for_reading=True)) if store is None else nullcontext(store)
+        )
         models = Models(engine.models.keys, recorded, addresses)
         models.gguf_settings = engine.models.gguf_settings
         return models

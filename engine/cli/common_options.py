@@ -7,7 +7,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import wraps
@@ -274,7 +274,7 @@ def ask_consent(workflow: Workflow, *, allow: bool, is_imported: bool = False) -
 
 @contextmanager
 def history(context: typer.Context, path: Path | None) -> Generator[Store]:
-    """Open the history, and close it afterwards.
+    """Open the history, and close it afterwards. One that cannot be written is open for reading.
 
     Args:
         context: The command; holds the path of `runs --store PATH`.
@@ -285,7 +285,7 @@ def history(context: typer.Context, path: Path | None) -> Generator[Store]:
     """
     from engine.store import open_store
 
-    with closing(open_store(path or context.obj)) as store:
+    with closing(open_store(path or context.obj, for_reading=True)) as store:
         yield store
 
 
@@ -349,10 +349,10 @@ def models_with(path: Path | None, opened: Store | None = None) -> Models:
     from engine.store import open_store
     from engine.store.recorded_model import recorded_models
 
-    models = Models(
-        recorded=recorded_models(lambda: closing(open_store(path)) if opened is None else nullcontext(opened)),
-        addresses=server_addresses(),
-    )
+    def history_to_read() -> AbstractContextManager[Store]:
+        return closing(open_store(path, for_reading=True)) if opened is None else nullcontext(opened)
+
+    models = Models(recorded=recorded_models(history_to_read), addresses=server_addresses())
     models.gguf_settings = lambda: load_settings(UserSettings).values.gguf
     return models
 

@@ -35,11 +35,12 @@ def store_path() -> Path:
     return platformdirs.user_data_path("loopwright", appauthor=False) / "history.sqlite3"
 
 
-def open_store(path: Path | None = None) -> Store:
+def open_store(path: Path | None = None, *, for_reading: bool = False) -> Store:
     """Open the history and create its file if missing.
 
     Args:
         path: The file; None for `store_path()`, whose default folder is created.
+        for_reading: Whether a history that cannot be written is accepted; writing to it raises `StoreError`.
 
     Raises:
         StoreError: The history cannot be opened.
@@ -50,7 +51,7 @@ def open_store(path: Path | None = None) -> Store:
         path = store_path()
         if not os.environ.get(PATH_VARIABLE):
             _make_folder(path.parent)
-    return SqliteStore(path)
+    return SqliteStore(path, for_reading=for_reading)
 
 
 def _make_folder(folder: Path) -> None:

@@ -11,6 +11,7 @@ those of SQLite's connections. Another process could then take itself for the la
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
@@ -18,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from engine.errors import EngineError, Fix
 from engine.store.store_protocol import StoreError, store_closed
@@ -50,6 +51,24 @@ def newer_history(path: Path) -> StoreError:
     return StoreError(
         f'The history "{path}" was written by a newer version of Loopwright. It was left unchanged.',
         f"Install that version. {ELSEWHERE}",
+        fix=Fix.CHOOSE_HISTORY,
+    )
+
+
+def unwritable_history(path: Path) -> StoreError:
+    """Return the error for a file that cannot be written, or whose folder cannot."""
+    return StoreError(
+        f'The history "{path}" cannot be written.',
+        f"Check the permissions of the file and its folder. {ELSEWHERE}",
+        fix=Fix.CHOOSE_HISTORY,
+    )
+
+
+def _unreadable_here(path: Path, reason: str) -> StoreError:
+    """Return the error for a history that cannot be written, and must be in order to be read."""
+    return StoreError(
+        f'The history "{path}" cannot be read where nothing can be written: {reason}.',
+        f"Copy all files whose names begin with {path.name} to a folder that can be written, and choose the copy.",
         fix=Fix.CHOOSE_HISTORY,
     )
 
@@ -103,7 +122,7 @@ def _of_sqlite(error: sqlite3.Error, path: Path) -> StoreError:
     elif code == sqlite3.SQLITE_TOOBIG:
         message = "A value is too large to be stored (more than about 1 GB).", "Shorten it."
     elif code in _UNWRITABLE:
-        message = f"{name} cannot be written.", f"Check its permissions. {ELSEWHERE}"
+        return unwritable_history(path)
     else:
         message = f"{name} cannot be read or written: {error}.", f"Check the disk. {ELSEWHERE}"
     return StoreError(*message)
@@ -282,9 +301,13 @@ STEPS: Final[tuple[Step, ...]] = (
 """Migrations from an empty file to the current version. Released ones never change."""
 
 
-def connect(path: Path, *, busy_s: float = BUSY_S) -> sqlite3.Connection:
+Access = Literal["", "mode=ro", "immutable=1"]
+"""How to open a file: writable, or by a parameter of SQLite's URIs."""
+
+
+def connect(path: Path, *, busy_s: float = BUSY_S, access: Access = "") -> sqlite3.Connection:
     """Connect to a file that `prepare` has checked. Threads may use the connection one at a time."""
-    connection = sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False)
+    connection = _connect(path, busy_s, access, check_same_thread=False)
     try:
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA synchronous = FULL")
@@ -295,20 +318,62 @@ def connect(path: Path, *, busy_s: float = BUSY_S) -> sqlite3.Connection:
     return connection
 
 
-def prepare(path: Path, *, busy_s: float = BUSY_S, steps: Sequence[Step] = STEPS) -> None:
+def _connect(path: Path, busy_s: float, access: Access, *, check_same_thread: bool = True) -> sqlite3.Connection:
+    name = f"{path.absolute().as_uri()}?{access}" if access else path
+    return sqlite3.connect(
+        name, timeout=busy_s, isolation_level=None, check_same_thread=check_same_thread, uri=bool(access)
+    )
+
+
+def prepare(path: Path, *, busy_s: float = BUSY_S, steps: Sequence[Step] = STEPS, for_reading: bool = False) -> Access:
     """Create a missing file and migrate an older one. Any other file is left unchanged.
+
+    Args:
+        path: The file.
+        busy_s: Seconds to wait for a lock of another process.
+        steps: The migrations.
+        for_reading: Whether a history that cannot be written is accepted.
+
+    Returns:
+        How to open it.
 
     Raises:
         StoreError: The file is not a history, damaged, of a newer version, locked or not writable.
     """
     try:
+        access = "" if _is_writable(path) else _access_without_writing(path)
         is_new = not is_open_here(path) and _must_be_created(path)
+        if access and (is_new or not for_reading):
+            raise unwritable_history(path)
         # Not `connect`: nothing changes before the file is known to be a history.
-        with closing(sqlite3.connect(path, timeout=busy_s, isolation_level=None)) as connection:
-            _migrate(connection, path, steps, is_new=is_new)
-            _enable_wal(connection, busy_s)
+        with closing(_connect(path, busy_s, access)) as connection:
+            _migrate(connection, path, steps, is_new=is_new, may_write=not access)
+            if not access:
+                _enable_wal(connection, busy_s)
     except (sqlite3.Error, OSError) as error:
         raise to_store_error(error, path) from error
+    return access
+
+
+def _is_writable(path: Path) -> bool:
+    """Return whether the file, and beside it those of the WAL, can be written; true for a missing file."""
+    return not path.exists() or (os.access(path, os.W_OK) and os.access(path.absolute().parent, os.W_OK))
+
+
+def _access_without_writing(path: Path) -> Access:
+    """Return how to read a file that cannot be written, or whose folder cannot.
+
+    SQLite reads the WAL if its index is there; without both, the file is complete and nobody can be writing to it.
+
+    Raises:
+        StoreError: There is a WAL without its index, which SQLite would have to create.
+    """
+    wal, index = (path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm"))
+    if wal.exists() and index.exists():
+        return "mode=ro"
+    if _file_size(wal) > 0:
+        raise _unreadable_here(path, "its latest changes are in a file of their own")
+    return "immutable=1"
 
 
 def _must_be_created(path: Path) -> bool:
@@ -341,7 +406,7 @@ def _must_be_created(path: Path) -> bool:
 
 
 def _header(path: Path) -> bytes:
-    with path.open("r+b") as file:  # for writing, so a read-only file fails now
+    with path.open("rb") as file:
         return file.read(100)
 
 
@@ -359,7 +424,9 @@ def _file_size(log: Path) -> int:
         return 0
 
 
-def _migrate(connection: sqlite3.Connection, path: Path, steps: Sequence[Step], *, is_new: bool) -> None:
+def _migrate(
+    connection: sqlite3.Connection, path: Path, steps: Sequence[Step], *, is_new: bool, may_write: bool
+) -> None:
     if is_new:
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     # In a transaction, because another process may be creating the tables.
@@ -371,6 +438,8 @@ def _migrate(connection: sqlite3.Connection, path: Path, steps: Sequence[Step], 
     if version > len(steps):
         raise newer_history(path)
     if version < len(steps):
+        if not may_write:
+            raise _unreadable_here(path, "it is of an older version, and is converted when it is opened")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("BEGIN IMMEDIATE")
         try:

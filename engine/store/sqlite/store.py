@@ -26,6 +26,7 @@ from engine.store.sqlite.journal import SqliteJournal
 from engine.store.sqlite.run_mutations import bytes_in_use, delete_run, free_pages, vacuum_file
 from engine.store.sqlite.schema import (
     BUSY_S,
+    Access,
     connect,
     damaged_history,
     mark_closed,
@@ -57,10 +58,12 @@ class ConnectionPool:
     Args:
         path: File of the history.
         busy_s: Seconds to wait for a lock of another process.
+        access: How to open it.
     """
 
-    def __init__(self, path: Path, busy_s: float) -> None:
+    def __init__(self, path: Path, busy_s: float, access: Access) -> None:
         self._path = path
+        self._access: Access = access
         self._busy_s = busy_s
         self._lock = threading.Lock()
         self._idle: list[sqlite3.Connection] = []
@@ -99,7 +102,7 @@ class ConnectionPool:
             if self._idle:
                 return self._idle.pop()
         try:
-            connection = connect(self._path, busy_s=self._busy_s)
+            connection = connect(self._path, busy_s=self._busy_s, access=self._access)
             connection.execute("PRAGMA query_only = ON")
         except sqlite3.Error as error:
             raise to_store_error(error, self._path) from error
@@ -123,22 +126,23 @@ class SqliteStore:
     Args:
         path: The file, created if missing.
         busy_s: Seconds to wait for a lock of another process.
+        for_reading: Whether a file that cannot be written is accepted; writing to it raises `StoreError`.
 
     Raises:
         StoreError: The file can't be opened.
     """
 
-    def __init__(self, path: Path, *, busy_s: float = BUSY_S) -> None:
+    def __init__(self, path: Path, *, busy_s: float = BUSY_S, for_reading: bool = False) -> None:
         self._path = path
         with open_lock:
-            prepare(path, busy_s=busy_s)
+            access = prepare(path, busy_s=busy_s, for_reading=for_reading)
             try:
-                connection = connect(path, busy_s=busy_s)
+                connection = connect(path, busy_s=busy_s, access=access)
             except sqlite3.Error as error:
                 raise to_store_error(error, path) from error
             self._open_file: tuple[int, int] | None = mark_open(path)
         self._owner = Owner()
-        self._readers = ConnectionPool(path, busy_s)
+        self._readers = ConnectionPool(path, busy_s, access)
         self._writer = WriterThread(path, connection, self._owner)
 
     def begin(self, head: RunHead) -> SqliteJournal:

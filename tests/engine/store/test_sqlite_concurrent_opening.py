@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,9 +53,9 @@ def test_no_other_thread_reads_a_file_before_it_is_marked_open(tmp_path: Path, m
     path = tmp_path / "h.sqlite3"
     seen: list[bool] = []
 
-    def connect_watched(file: Path, *, busy_s: float) -> sqlite3.Connection:
+    def connect_watched(file: Path, **options: Any) -> sqlite3.Connection:
         seen.append(open_lock.acquire(blocking=False))
-        return connect(file, busy_s=busy_s)
+        return connect(file, **options)
 
     monkeypatch.setattr("engine.store.sqlite.store.connect", connect_watched)
     open_store(path).close()

@@ -1,0 +1,117 @@
+"""Histories in folders and on disks that cannot be written are read; writing to them says why it fails.
+
+On Linux, the tests mount a folder read-only: permissions do not stop the root user.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from engine.store import open_store
+from tests.engine.store.run_samples import complete_run, head, store_run
+
+
+def _can_mount() -> bool:
+    if sys.platform != "linux" or shutil.which("unshare") is None:
+        return False
+    tried = subprocess.run(["unshare", "--map-root-user", "--mount", "true"], check=False, capture_output=True)
+    return tried.returncode == 0
+
+
+pytestmark = pytest.mark.skipif(not _can_mount(), reason="This test needs a read-only mount, by unshare of Linux.")
+
+OPEN = """
+from pathlib import Path
+from engine.store import StoreError, open_store
+store = open_store(Path({path!r}), for_reading=True)
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A history with a run, in a folder whose name has what must be escaped in an address."""
+    folder = tmp_path / "old runs?#%41"
+    folder.mkdir()
+    path = folder / "h.sqlite3"
+    with closing(open_store(path)) as store:
+        store_run(store, head("a"), complete_run("a"))
+    return path
+
+
+@pytest.fixture
+def in_read_only_folder(path: Path) -> Callable[[str], str]:
+    """Runs Python code while the folder of the history is mounted read-only; returns its output."""
+
+    def run(code: str) -> str:
+        folder = str(path.parent)
+        mount = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && exec "$2" -c "$3"'
+        command = ["unshare", "--map-root-user", "--mount", "sh", "-c", mount, "sh", folder, sys.executable, code]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    return run
+
+
+def test_runs_of_a_read_only_history_are_listed_and_read(path: Path, in_read_only_folder: Callable[[str], str]):
+    read = "print([run.run_id for run in store.runs()], len(list(store.events('a'))), len(store.document('a')) > 0)"
+    expected = f"['a'] {len(complete_run('a'))} True"
+    assert in_read_only_folder(OPEN.format(path=str(path)) + read) == expected
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_what_is_still_in_the_wal_is_read(path: Path, in_read_only_folder: Callable[[str], str]):
+    with closing(open_store(path)) as store:
+        store.pin("a", pinned=True)  # waits for the disk
+        assert path.with_name(f"{path.name}-wal").stat().st_size > 0
+        read = "print(store.find('a').pinned)"
+        assert in_read_only_folder(OPEN.format(path=str(path)) + read) == "True"
+
+
+def test_wal_without_its_index_is_refused(path: Path, in_read_only_folder: Callable[[str], str]):
+    path.with_name(f"{path.name}-wal").write_bytes(b"changes")
+    assert "h.sqlite3" in _refused(path, in_read_only_folder, "for_reading=True")
+
+
+def test_older_history_is_refused(path: Path, in_read_only_folder: Callable[[str], str]):
+    shutil.copyfile(Path(__file__).parents[2] / "data" / "history-2.sqlite3", path)
+    assert "older version" in _refused(path, in_read_only_folder, "for_reading=True")
+
+
+def test_read_only_history_is_refused_for_runs(path: Path, in_read_only_folder: Callable[[str], str]):
+    assert "cannot be written" in _refused(path, in_read_only_folder, "")
+
+
+def _refused(path: Path, in_read_only_folder: Callable[[str], str], options: str) -> str:
+    code = f"""
+from pathlib import Path
+from engine.errors import Fix
+from engine.store import StoreError, open_store
+try:
+    open_store(Path({str(path)!r}), {options})
+except StoreError as error:
+    assert error.fix is Fix.CHOOSE_HISTORY
+    print(error)
+"""
+    return in_read_only_folder(code)
+
+
+def test_writing_to_a_read_only_history_is_an_error(path: Path, in_read_only_folder: Callable[[str], str]):
+    code = """
+from engine.store import StoreError
+for write in (lambda: store.delete(["a"]), lambda: store.pin("a", pinned=True)):
+    try:
+        write()
+    except StoreError as error:
+        print(error)
+store.close()
+"""
+    output = in_read_only_folder(OPEN.format(path=str(path)) + code)
+    assert output.count("cannot be written") == 2
