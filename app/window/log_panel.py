@@ -10,7 +10,16 @@ from itertools import groupby
 from typing import Final
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QBrush, QColor, QGuiApplication, QMouseEvent, QTextCharFormat, QTextCursor, QTextOption
+from PySide6.QtGui import (
+    QBrush,
+    QColor,
+    QGuiApplication,
+    QMouseEvent,
+    QResizeEvent,
+    QTextCharFormat,
+    QTextCursor,
+    QTextOption,
+)
 from PySide6.QtWidgets import QComboBox, QLabel, QPlainTextEdit, QPushButton, QWidget
 
 from app.inspector.text_widgets import from_utf16_units
@@ -147,7 +156,7 @@ def log_of(workflow: Workflow, events: Iterable[AnyEvent]) -> list[LogLine]:
 def _message(event: NodeWaiting | NodeAnswered | NotePosted | NodeNoted) -> Iterator[tuple[str, str]]:
     match event:
         case NodeWaiting():
-            yield "warning", f"waits for you: {one_line(event.message, PREVIEW)}"
+            yield "warning", f"waiting for you: {one_line(event.message, PREVIEW)}"
         case NodeAnswered():
             yield "info", f"answered: {one_line(event.choice or to_text(event.value), PREVIEW)}"
             if event.comment:
@@ -248,6 +257,15 @@ class LogView(QPlainTextEdit):
         self.clear()
         self.append(lines)
 
+    def scroll_to_end(self) -> None:
+        """Show the last line, whole."""
+        bar = self.verticalScrollBar()
+        bar.setValue(bar.maximum())
+        end = self.blockBoundingGeometry(self.document().lastBlock()).translated(self.contentOffset())
+        if end.bottom() > self.viewport().height():  # Qt counts wrapped lines again only when it scrolls
+            bar.setValue(0)
+            bar.setValue(bar.maximum())
+
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         """Report the line under the mouse."""
         super().mouseDoubleClickEvent(event)
@@ -343,14 +361,19 @@ class LogPanel(QWidget):
 
     def _show(self) -> None:
         self.view.show_lines(self._wanted(self.lines))
-        self.view.verticalScrollBar().setValue(self.view.verticalScrollBar().maximum())
+        self.view.scroll_to_end()
 
     def _note_scroll(self, value: int) -> None:
         self._follows = value >= self.view.verticalScrollBar().maximum()
 
     def _keep_up(self) -> None:
         if self._follows:
-            self.view.verticalScrollBar().setValue(self.view.verticalScrollBar().maximum())
+            self.view.scroll_to_end()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Stay at the end."""
+        super().resizeEvent(event)
+        self._keep_up()
 
     def follow_run(self) -> None:
         """Write the lines of the run that has just started."""

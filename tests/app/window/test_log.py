@@ -6,6 +6,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QTextCursor
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.runs.loop_status import place_label
@@ -222,6 +223,29 @@ def test_log_lines_wrap(make_session: MakeSession, qtbot: QtBot, text: str) -> N
     assert widest <= log.view.viewport().width()
     assert log.view.horizontalScrollBar().maximum() == 0
     assert shown(log) == [text.strip()]
+
+
+def test_last_line_stays_whole_when_the_text_size_changes(
+    workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
+) -> None:
+    workbench.window.resize(1280, 720)
+    workbench.bottom_panel.unfold("log")
+    log, view = self_refine.log, self_refine.log.view
+    log.show_lines([LogLine(0.0, "draft", "info", f"line {number} " * (number % 30)) for number in range(200)])
+    log.show_lines([LogLine(0.0, "draft", "info", "last " * 90)])
+
+    def is_whole() -> bool:
+        end = view.blockBoundingGeometry(view.document().lastBlock()).translated(view.contentOffset())
+        return 0 < end.bottom() <= view.viewport().height()
+
+    qtbot.waitUntil(is_whole)
+    try:
+        for scale in (2.0, 1.5, 1.0):
+            style().choose("dark", scale)
+            QApplication.processEvents()
+            qtbot.waitUntil(is_whole)
+    finally:
+        style().choose("dark", 1.0)
 
 
 def test_what_a_model_says_is_text_in_the_log(make_session: MakeSession, qtbot: QtBot) -> None:

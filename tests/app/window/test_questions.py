@@ -133,7 +133,7 @@ def test_whole_window_shows_that_a_run_waits_until_answered(workbench: Workbench
     assert workbench.status_bar.question.text() == "Waiting for you: Approve"
     assert card(document).isVisible()
     assert card(document).value.hasFocus()
-    assert document.log.lines[-1].text == "Approve: waits for you: Shall it go out?"
+    assert document.log.lines[-1].text == "Approve: waiting for you: Shall it go out?"
 
     go_there(workbench)
     press(document, "Approve")
