@@ -150,12 +150,15 @@ def test_context_menu_keeps_a_selection_that_includes_the_card(hand: Hand) -> No
     menu.close()
 
 
-def test_selected_nodes_are_wrapped_by_the_context_menu(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
+@pytest.mark.parametrize(("title", "kind"), [("Wrap in a loop", "loop"), ("Wrap in an iterator", "iterator")])
+def test_selected_nodes_are_wrapped_by_the_context_menu(
+    make_canvas: MakeCanvas, qtbot: QtBot, title: str, kind: str
+) -> None:
     hand = make_canvas(workflow([node("one", "llm"), node("two", "llm")], ["one.output -> two.input"]))
     hand.session.select(["one", "two"])
-    choose(open_menu(hand, hand.item("one").card_rect.center()), "Wrap in a loop")
+    choose(open_menu(hand, hand.item("one").card_rect.center()), title)
     settle(hand, qtbot)
-    assert hand.session.structure.bodies["loop"].nodes == {"one", "two"}
+    assert hand.session.structure.bodies[kind].nodes == {"one", "two"}
 
 
 def test_context_menu_of_the_canvas_adds_at_its_position(hand: Hand) -> None:
