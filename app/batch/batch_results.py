@@ -79,7 +79,7 @@ class BatchResultsModel(QAbstractTableModel):
         """Show the results of rows."""
         for result in results:
             status = _STATUSES.get(result.status, result.status)
-            self._states[result.row - 1] = "Done before" if result.is_reused else status
+            self._states[result.row - 1] = "Reused" if result.is_reused else status
             self._results[result.row - 1] = result
             self._result_texts.pop(result.row - 1, None)
             if result.score is not None:

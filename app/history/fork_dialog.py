@@ -192,7 +192,7 @@ class LoopSettingsForm(QWidget):
         inset_number(box)
         box.lineEdit().setText(format_number(declared.value_in(values)))
         if declared.nullable:
-            box.lineEdit().setPlaceholderText("empty")
+            box.lineEdit().setPlaceholderText("Not set")
         box.typed.connect(lambda _text: self.edited.emit())
         self._add(declared.title, box, declared.help)
         return box

@@ -69,7 +69,7 @@ def read_resume_info(store: Store, summary: RunSummary, opened: Workflow | None)
         EngineError: The run cannot be read.
     """
     today = opened if opened is not None else current_document(summary.source)
-    ran = loads(store.document(summary.run_id), source="The document of that run")
+    ran = loads(store.document(summary.run_id), source="The workflow of this run")
     changed = workflow_differences(ran, today) if today is not None else []
     return ResumeInfo(ran, budget_of(store, summary.run_id, ran), unknown_calls(store, summary.run_id), today, changed)
 

@@ -113,7 +113,7 @@ def read_outline(store: Store, run_id: str, registry: Registry | None = None) ->
         DocumentError: Its document is invalid.
     """
     summary = store.find(run_id)
-    workflow = loads(store.document(run_id), source="The document of that run")
+    workflow = loads(store.document(run_id), source="The workflow of this run")
     structure = analyse(workflow, registry)
     events = store.events(run_id, kinds=RESULT_EVENTS, preview=PREVIEW)
     view_model = RunViewModel(structure.parent, state=reduce_events(events, run_id, Detail.LOOPS))

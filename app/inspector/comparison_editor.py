@@ -166,7 +166,7 @@ class ComparisonEditor(ExpressionEditor):
         self.add = self.link_button("mdi6.plus", "Add comparison", "Compare another value.")
         self.add.clicked.connect(lambda: self._add_row(focus=True))
         self.switch = self.link_button(
-            "mdi6.code-tags", "Edit as expression", "Write the condition in the language CEL."
+            "mdi6.code-tags", "Edit as expression", "Write the condition as an expression in CEL."
         )
         self.switch.clicked.connect(self._toggle)
         self.note = PlainLabel("This expression can't be shown as rows.", self, look="dim small", wrap=True)

@@ -161,7 +161,7 @@ class FormField(QWidget):
         button = QToolButton(self)
         button.setProperty("link", True)
         button.setText(f"{MULTIPLE_VALUES} · Use the same for all")
-        describe_widget(button, f"{self.field.title}: {button.text()}", "Gives all nodes the value of the first one.")
+        describe_widget(button, f"{self.field.title}: {button.text()}", "Give all nodes the value of the first one.")
         button.clicked.connect(self._use_first)
         self._binding.events.watch(button)
         self._box.insertWidget(self._box.indexOf(self.editor), button)

@@ -96,7 +96,7 @@ def _variable_spans(content: str, offset: int, variables: list[Variable]) -> lis
     for start, end, path in path_spans(content, expression_paths(content) or frozenset()):
         variable = variable_for(path, variables)
         if variable is None:
-            style_, tip = "unknown", f'Unknown variable "{".".join(path)}".'
+            style_, tip = "unknown", f"Unknown variable “{'.'.join(path)}”."
         else:
             style_, tip = ("known" if variable.connected else "unconnected"), variable.help
         spans.append(Span(offset + start, offset + end, style_, tip))

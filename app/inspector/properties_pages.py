@@ -84,7 +84,7 @@ class NodeIdField(QWidget):
             remedy = "Use lowercase letters, digits and underscores, starting with a letter."
             return Problem("bad-id", "Invalid ID.", remedy)
         if self._binding.session.node(text) is not None:
-            return Problem("duplicate-id", f'The ID "{text}" is already in use.', "Choose another ID.")
+            return Problem("duplicate-id", f"The ID “{text}” is already in use.", "Choose another ID.")
         return None
 
     def _check(self, text: str) -> None:
@@ -143,7 +143,7 @@ class NodeHeader(QWidget):
             self.title.setCursorPosition(min(position, len(node.title)))
         self.title.setPlaceholderText(spec.title if spec is not None else node.type)
         self.enabled.setChecked(node.enabled)
-        unknown = f'Unknown node type "{node.type}".'
+        unknown = f"Unknown node type “{node.type}”."
         self._kind.setText(f"{spec.title} · {spec.help}" if spec is not None else unknown)
         self._draw()
 
@@ -285,7 +285,7 @@ class NodesPage(_FormPage):
         self.title = PlainLabel(parent=self, look="title")
         self._kinds = PlainLabel(parent=self, look="dim small", wrap=True)
         self.enabled = Switch(self)
-        describe_widget(self.enabled, "Enabled", "Enables or disables all selected nodes.")
+        describe_widget(self.enabled, "Enabled", "Enable or disable all selected nodes.")
         self.binding.events.watch(self.enabled)
         self.enabled.clicked.connect(self._set_enabled)
         self.form: Form | None = None

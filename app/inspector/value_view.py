@@ -157,8 +157,8 @@ class ValueViewer(QDialog):
         self.search.setClearButtonEnabled(True)
         describe_widget(self.search, "Find in this text")
         self.count = PlainLabel("", self, look="dim small")
-        self.previous = self._button("mdi6.chevron-up", "Previous hit (Shift+F3)", lambda: self.step(-1))
-        self.next = self._button("mdi6.chevron-down", "Next hit (F3)", lambda: self.step(1))
+        self.previous = self._button("mdi6.chevron-up", "Previous match (Shift+F3)", lambda: self.step(-1))
+        self.next = self._button("mdi6.chevron-down", "Next match (F3)", lambda: self.step(1))
         self.copy = self._button("mdi6.content-copy", "Copy all", self._copy)
         self._hits: list[Any] = []
         self._at = -1
@@ -226,7 +226,7 @@ class ValueViewer(QDialog):
         has_hits = bool(self._hits)
         for button in (self.previous, self.next):
             button.setEnabled(has_hits)
-        number = f"{format_count(self._at + 1)} of {format_count(len(self._hits))}" if has_hits else "No hits"
+        number = f"{format_count(self._at + 1)} of {format_count(len(self._hits))}" if has_hits else "No matches"
         self.count.setText(number if self.search.text() else "")
         shown = self.view.shown
         if isinstance(shown, JsonTree):

@@ -147,7 +147,7 @@ async def _put_server(path: Path, name: str, server: McpServer, secrets: Mapping
     listing = await refresh_server(name, server, listings_path(path))
     await _change(path, lambda now: now.model_copy(update={"servers": {**now.servers, name: server}}))
     not_stored = await asyncio.to_thread(lambda: [name for name in secrets if not VARIABLES.store(name, secrets[name])])
-    without = f"This machine has no keyring. Stored for this session only: {', '.join(not_stored)}."
+    without = f"This computer has no keyring. Stored for this session only: {', '.join(not_stored)}."
     return await _read(path, (*listing.left_out, *([without] if not_stored else ())))
 
 

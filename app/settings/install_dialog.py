@@ -20,8 +20,8 @@ WIDTH: Final = 520
 _UPDATE_MS: Final = 100
 _TITLES: Final = {
     "batch": "Install Dask",
-    "embedded": "Install the runtime of local models",
-    "mcp": "Install the client of MCP servers",
+    "embedded": "Install the runtime for local models",
+    "mcp": "Install the client for MCP servers",
     "web": "Install web search",
 }
 

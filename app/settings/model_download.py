@@ -459,7 +459,7 @@ class ModelDownloadDialog(QDialog):
         if self._use_model is None:
             self._preferences.set(default_model=model)
             self._preferences.remember_model(model)
-            self.status.say("✓ It is the default model.", "good")
+            self.status.say("✓ This is now the default model.", "good")
             self._update()
         else:
             self._use_model(model)
@@ -504,7 +504,7 @@ def _description(chosen: CatalogModel | ModelFile | None) -> str:
     if chosen is None:
         return "Any language model in the GGUF format."
     if isinstance(chosen, ModelFile):
-        return f"{chosen.title}: {format_bytes(chosen.size)}. Its license is on the page of its maker."
+        return f"{chosen.title}: {format_bytes(chosen.size)}. See its maker's page for the license."
     if chosen.name == DEMO:
         return f"{chosen.about}."
     return f"{chosen.about}. From {chosen.file.rpartition('/')[0]} on Hugging Face."

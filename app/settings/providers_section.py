@@ -125,7 +125,7 @@ class ProvidersSection(QWidget):
         self.title = PlainLabel(look="title")
         self.status = StatusLabel(self)
         self.status.say("Checking API keys…")
-        self.set_key = make_button("Set key…", self._ask_for_key)
+        self.set_key = make_button("Add key…", self._ask_for_key)
         self.remove_key = make_button("Remove key", self._remove_key)
         self.model = QLineEdit()
         self.model.setAccessibleName("Model to test")
@@ -217,8 +217,9 @@ class ProvidersSection(QWidget):
         if row is None:
             return
         self.title.setText(row.title)
-        self.set_key.setAccessibleName(f"Set the key for {row.title}")
-        self.set_key.setText("Change key…" if row.removable else "Set key…")
+        verb = "Change" if row.removable else "Add"
+        self.set_key.setText(f"{verb} key…")
+        self.set_key.setAccessibleName(f"{verb} the key for {row.title}")
         self.remove_key.setAccessibleName(f"Remove the key for {row.title}")
         self.remove_key.setEnabled(row.removable)
         self.remove_key.setToolTip(

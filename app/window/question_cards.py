@@ -70,7 +70,7 @@ class QuestionCard(QFrame):
     ) -> None:
         super().__init__(parent)
         self.asked = event
-        self.setAccessibleName(f"{title} waits for you")
+        self.setAccessibleName(f"{title} is waiting for you")
         self.title = ElidedLabel(title, self, look="title")
         self.show_node = QPushButton("Show", self)
         self.show_node.setProperty("quiet", True)

@@ -295,7 +295,7 @@ class InputField(QWidget):
         head = QHBoxLayout()
         head.addWidget(caption, 1)
         if isinstance(self.editor, QPlainTextEdit):
-            self.from_file = QPushButton("From file…", self)
+            self.from_file = QPushButton("Read from file…", self)
             self.from_file.setProperty("quiet", True)
             self.from_file.setAccessibleName(f"Read {declared.name} from a file")
             self.from_file.clicked.connect(lambda _checked=False: asker.open_text(self, self.read_file))
@@ -311,7 +311,7 @@ class InputField(QWidget):
 
     def _sample_button(self) -> QPushButton:
         sample = to_text(self.declared.default)
-        button = QPushButton("Sample", self)
+        button = QPushButton("Use sample", self)
         button.setProperty("quiet", True)
         button.setAccessibleName(f"Use the sample of {self.declared.name}")
         button.setToolTip("Restore the value in the workflow.")
@@ -325,8 +325,8 @@ class InputField(QWidget):
     def _editor(self, value: Value) -> QWidget:
         if self.declared.type is PortType.BOOLEAN:
             combo = QComboBox(self)
-            combo.addItem("yes", True)
-            combo.addItem("no", False)
+            combo.addItem("Yes", True)
+            combo.addItem("No", False)
             combo.setCurrentIndex(0 if value is True else 1)
             combo.currentIndexChanged.connect(lambda _index: self.changed.emit())
             return combo

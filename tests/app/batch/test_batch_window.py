@@ -118,7 +118,7 @@ def test_batch_runs_rows_and_shows_a_summary(open_batch: Any, tmp_path: Path, ba
     assert len((tmp_path / "out.csv").read_text().splitlines()) == 4
     assert len(batch_store.runs()) == 3
     run(window, qtbot)
-    assert states(window) == ["Done before"] * 3
+    assert states(window) == ["Reused"] * 3
     assert len(batch_store.runs()) == 3
 
 
@@ -310,7 +310,7 @@ def test_batch_stops_at_its_budget_and_continues_when_raised(open_batch: Any, tm
     assert "Raise it and run again" in window.notice.accessibleName()
     window.budget.setValue(1000)
     run(window, qtbot)
-    assert sorted(states(window)) == ["Done", "Done", "Done before"], "the second row did not fit any more"
+    assert sorted(states(window)) == ["Done", "Done", "Reused"], "the second row did not fit any more"
     assert not window.notice.isVisible()
 
 
@@ -525,7 +525,7 @@ def test_other_columns_can_be_excluded_from_results(open_batch: Any, tmp_path: P
     window.others.setChecked(False)
     run(window, qtbot)
     assert "id" not in read_table(tmp_path / "out.csv").columns
-    assert states(window) == ["Done before"] * 3
+    assert states(window) == ["Reused"] * 3
 
 
 def test_row_that_does_not_fit_fails_and_others_run(open_batch: Any, tmp_path: Path, qtbot: QtBot):

@@ -196,7 +196,7 @@ def test_id_is_validated_while_typing_and_renamed_on_enter(open_inspector: OpenI
     line.selectAll()
     QTest.keyClicks(line, "critique")
     (problem,) = bench.page.id_field.problems.texts
-    assert mentions(problem, '"critique" is already in use'), problem
+    assert mentions(problem, "“critique” is already in use"), problem
     line.selectAll()
     QTest.keyClicks(line, "plan")
     assert bench.page.id_field.problems.texts == []

@@ -311,7 +311,7 @@ def test_viewer_searches_with_the_keyboard_and_counts(viewer: Open, qtbot: QtBot
     marked = [one.cursor.selectedText() for one in made.view.markdown.extraSelections()]
     assert marked == ["two", "Two", "two"]
     QTest.keyClicks(made.search, "!")
-    assert (made.hits, made.count.text(), made.next.isEnabled()) == (0, "No hits", False)
+    assert (made.hits, made.count.text(), made.next.isEnabled()) == (0, "No matches", False)
 
 
 @pytest.mark.parametrize("text", ["One two.\n**Two** and two.", "One two. Two."])

@@ -55,7 +55,7 @@ def batch(workbench: Workbench) -> Callable[[], QDialog | None]:
     return lambda: next((dialog for dialog in workbench.window.findChildren(BatchWindow) if dialog.isVisible()), None)
 
 
-COMPARED = ["Left: run", "Left: what of it", "Left text", "Right: run", "Right text", "Swap sides", "Next change"]
+COMPARED = ["Left: run", "Left: part", "Left text", "Right: run", "Right text", "Swap sides", "Next change"]
 FORKED = ["Iteration input", "Draft: Prompt", "Critique: Prompt", "Model", "Stop", "Cancel", "Run fork"]
 TABLE = ["Choose table…", "Choose the results file", "Concurrent rows", "Rows"]
 

@@ -297,7 +297,7 @@ def test_sample_can_be_restored_after_another_value(
     QTest.keyClick(workbench.window, Qt.Key.Key_F5, SHIFT)
     dialog = form(workbench)
     sample = dialog.fields[0].value()
-    assert not button_of(dialog, "Sample").isEnabled()
+    assert not button_of(dialog, "Use sample").isEnabled()
     dialog.fields[0].editor.setPlainText("A poem.")
     QTest.mouseClick(dialog.run, Qt.MouseButton.LeftButton)
     ended(self_refine, qtbot)
@@ -306,9 +306,9 @@ def test_sample_can_be_restored_after_another_value(
     dialog = form(workbench)
     assert dialog.focusWidget() is dialog.fields[0].editor
     assert dialog.fields[0].value() == "A poem.", "the value of the last run"
-    QTest.mouseClick(button_of(dialog, "Sample"), Qt.MouseButton.LeftButton)
+    QTest.mouseClick(button_of(dialog, "Use sample"), Qt.MouseButton.LeftButton)
     assert dialog.fields[0].value() == sample
-    assert not button_of(dialog, "Sample").isEnabled()
+    assert not button_of(dialog, "Use sample").isEnabled()
 
 
 def test_shift_click_asks_for_all_inputs(workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot) -> None:
