@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shlex
 import sys
 from typing import Final
@@ -81,7 +82,8 @@ def quote_argument(text: str, *, on_windows: bool = os.name == "nt") -> str:
     quoted = shlex.quote(text)
     if quoted == text or not on_windows:
         return quoted
-    escaped = text.replace('"', r"\"")  # as C programs parse it: cmd.exe knows no other quotation marks
+    # As C programs parse it, for cmd.exe knows no other quotation marks: backslashes count only before a mark.
+    escaped = re.sub(r'(\\*)("|\Z)', lambda end: end[1] * 2 + (r"\"" if end[2] else ""), text)
     return f'"{escaped}"'
 
 

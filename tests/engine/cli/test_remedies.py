@@ -81,6 +81,8 @@ def test_command_installs_into_the_python_that_runs(monkeypatch: pytest.MonkeyPa
         ('a="b"', True, r'"a=\"b\""'),
         ("", True, '""'),
         ("loop[0].ask", False, "'loop[0].ask'"),
+        ("D:\\my files\\", True, r'"D:\my files\\"'),
+        (r'say \"no"', True, r'"say \\\"no\""'),
     ],
 )
 def test_arguments_are_quoted_for_the_shell_of_the_system(text: str, on_windows: bool, quoted: str):
