@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QAction, QKeySequence
@@ -13,10 +13,14 @@ from PySide6.QtWidgets import QMessageBox, QWidget
 
 from app.dialogs import FileDialogs, ask_question, confirm_overwrite
 from app.settings.preferences import Preferences
+from app.theme.style import style
 from app.window.actions import WindowMenus
 from app.window.command_palette import CommandPalette, PaletteEntry, ShortcutsDialog
 from engine.errors import EngineError
 from engine.safe_file_io import replace_file
+
+ABOUT_ICON_SIZE: Final = 48
+"""Side of the program's icon in pixels at a text size of 100 %."""
 
 if TYPE_CHECKING:
     from app.session import Session
@@ -182,13 +186,14 @@ class CommandController(QObject):
         """Show the version and the license."""
         from importlib.metadata import version
 
-        ask_question(
+        box = ask_question(
             self._window,
             f"Loopwright {version('loopwright')}",
-            "Draw a workflow in which a language model improves its own work, run it, and look at every iteration.\n"
+            "Draw a workflow in which a language model improves its own work, run it, and look at every iteration.\n\n"
             "Free software under the GNU General Public License, version 3 or later.",
             [("Close", QMessageBox.ButtonRole.RejectRole, lambda: None)],
         )
+        box.setIconPixmap(self._window.windowIcon().pixmap(round(ABOUT_ICON_SIZE * style().scale)))
 
     def _show_palette(self, entries: list[PaletteEntry], prompt: str) -> CommandPalette:
         palette = CommandPalette(entries, prompt, self._window)

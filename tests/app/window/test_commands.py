@@ -277,6 +277,7 @@ def test_about_shows_the_version(workbench: Workbench) -> None:
 
     (box,) = workbench.window.findChildren(QMessageBox)
     assert box.text().startswith("Loopwright 0.")
+    assert not box.iconPixmap().isNull()
     box.close()
 
 
