@@ -8,11 +8,11 @@ from typing import Final
 
 from PySide6.QtCore import QMimeData, Signal
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QComboBox, QGridLayout, QPushButton, QWidget
+from PySide6.QtWidgets import QComboBox, QGridLayout, QWidget
 
 from app.dialogs import FileDialogs
 from app.theme.tokens import UNIT
-from app.theme.widgets import ElidedLabel, PlainLabel, hbox
+from app.theme.widgets import ElidedLabel, PlainLabel, hbox, push_button
 from engine.batch.read_table import TABLE_SUFFIXES, read_pasted_table, read_table
 from engine.batch.rows import matching_column
 from engine.batch.table import Table
@@ -40,16 +40,12 @@ class TableField(QWidget):
         self._asker = asker
         self._source: Path | str | None = None
         self.label = ElidedLabel(_HINT, self, look="dim")
-        self.paste = QPushButton("Paste", self)
+        self.paste = push_button("Paste", self.paste_table, self)
         self.paste.setToolTip("Paste rows copied from a spreadsheet, including the column names")
-        self.paste.clicked.connect(lambda _checked=False: self.paste_table())
-        self.choose = QPushButton("Choose table…", self)
-        self.choose.clicked.connect(lambda _checked=False: self._ask())
+        self.choose = push_button("Choose table…", self._ask, self)
         self.sheet = QComboBox(self)
         self.encoding = QComboBox(self)
         self._choices = {self.sheet: PlainLabel("Sheet", self), self.encoding: PlainLabel("Encoding", self)}
-        for button in (self.paste, self.choose):
-            button.setAutoDefault(False)
         self._arrange()
         clipboard = QGuiApplication.clipboard()
         clipboard.dataChanged.connect(self._update_enabled)

@@ -15,7 +15,6 @@ from PySide6.QtWidgets import (
     QDoubleSpinBox,
     QFrame,
     QGridLayout,
-    QPushButton,
     QScrollArea,
     QSizePolicy,
     QSpinBox,
@@ -38,6 +37,7 @@ from app.theme.widgets import (
     hbox,
     ignore_wheel_in_fields,
     inset_number,
+    push_button,
     resize_on_screen,
     vbox,
 )
@@ -233,7 +233,7 @@ class BatchWindow(QDialog):
         self.form = ColumnsForm(declared_inputs(workflow), self)
         self.form.changed.connect(self._update_enabled)
         self.target = ElidedLabel("History only", self, look="dim")
-        self.choose_target = self._button("Choose file…", self._ask_for_target)
+        self.choose_target = push_button("Choose file…", self._ask_for_target, self)
         self.choose_target.setAccessibleName("Choose the results file")
         self.others = QCheckBox("Include other columns", self)
         self.others.setToolTip("Copy columns that are not inputs to the results file")
@@ -253,10 +253,9 @@ class BatchWindow(QDialog):
         self.view.activated.connect(self._open_run)
         self.view.selectionModel().currentChanged.connect(lambda _now, _before: self._update_enabled())
         self.summary = PlainLabel("", self, wrap=True, selectable=True)
-        self.start = self._button("Run", self.run_batch)
-        self.start.setProperty("primary", True)
-        self.stop = self._button("Stop", self._stop)
-        self.open_button = self._button("Open run", lambda: self._open_run(self.view.currentIndex()))
+        self.start = push_button("Run", self.run_batch, self, look="primary")
+        self.stop = push_button("Stop", self._stop, self)
+        self.open_button = push_button("Open run", self._open_current, self)
         self.install = InstallButton(self.run_batch)
         self.setAcceptDrops(True)
         self._arrange()
@@ -324,12 +323,6 @@ class BatchWindow(QDialog):
         event.acceptProposedAction()
         self.show_table(dropped_files(event.mimeData())[0])
 
-    def _button(self, text: str, pressed: Callable[[], object]) -> QPushButton:
-        button = QPushButton(text, self)
-        button.setAutoDefault(False)
-        button.clicked.connect(lambda _checked=False: pressed())
-        return button
-
     def _arrange(self) -> None:
         limits = hbox(self.concurrency, 4, PlainLabel("Budget", self), self.budget, STRETCH, spacing=4)
         self._inputs_label = PlainLabel("Inputs", self)
@@ -370,6 +363,9 @@ class BatchWindow(QDialog):
         area.setWidget(self.form)
         ignore_wheel_in_fields(area)
         return area
+
+    def _open_current(self) -> None:
+        self._open_run(self.view.currentIndex())
 
     def _align_label(self) -> None:
         """Align the label of the inputs with the first of them at any text size."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from PySide6.QtCore import QObject, Qt, QUrl, Signal
 from PySide6.QtGui import QCursor, QDesktopServices
-from PySide6.QtWidgets import QDialog, QMenu, QPushButton, QWidget
+from PySide6.QtWidgets import QDialog, QMenu, QWidget
 
 from app.controllers.history_pages import HistoryPage, HistoryPages
 from app.controllers.resume_fork_controller import ResumeForkController
@@ -22,7 +22,7 @@ from app.history.stored_session import recall_last_run
 from app.runs.loop_status import iterators_of, place_label, titles_of
 from app.settings.preferences import Preferences
 from app.theme.tokens import UNIT
-from app.theme.widgets import STRETCH, MessageBars, PlainLabel, hbox, vbox
+from app.theme.widgets import STRETCH, MessageBars, PlainLabel, hbox, push_button, vbox
 from app.window.document_page import DocumentPage
 from app.window.question_cards import QuestionCard
 from app.worker import Worker
@@ -356,11 +356,7 @@ class AnswerDialog(QDialog):
         self.card = QuestionCard(asked, title, self)
         self.card.show_node.hide()  # this window does not show its graph
         self.card.answered.connect(lambda *_: self.accept())
-        cancel = QPushButton("Cancel", self)
-        cancel.setAutoDefault(False)  # Enter in a field must not cancel
-        cancel.clicked.connect(lambda _checked=False: self.reject())
-        for button in self.card.buttons:
-            button.setAutoDefault(False)
+        cancel = push_button("Cancel", self.reject, self)
         vbox(
             PlainLabel(HINT, look="dim", wrap=True),
             (self.card, 1),

@@ -20,7 +20,17 @@ from PySide6.QtWidgets import QBoxLayout, QFrame, QPushButton, QScrollArea, QVBo
 from app.gallery.diagram import DiagramPicture, make_diagram
 from app.theme.style import ThemedIcon, style
 from app.theme.tokens import UNIT
-from app.theme.widgets import STRETCH, Badge, ElidedLabel, MessageBar, PlainLabel, hbox, plain_tool_tip, vbox
+from app.theme.widgets import (
+    STRETCH,
+    Badge,
+    ElidedLabel,
+    MessageBar,
+    PlainLabel,
+    hbox,
+    plain_tool_tip,
+    push_button,
+    vbox,
+)
 from app.timers import call_later
 from app.worker import Worker
 from engine.bundled import templates_folder
@@ -129,13 +139,11 @@ class RecentFile(QWidget):
         super().__init__()
         self.path = path
         self._name = name = stem_of(path.name)
-        self.button = QPushButton(name.replace("&", "&&"))
+        self.button = push_button(name.replace("&", "&&"), lambda: self.chosen.emit(self.path), look="row")
         self.button.setMinimumWidth(1)
-        self.button.setProperty("row", True)
         self.button.setAccessibleName(f"Open {name} in {path.parent}")
         self.button.setToolTip(plain_tool_tip(str(path)))
         ThemedIcon(self.button, "mdi6.file-outline", "dim")
-        self.button.clicked.connect(lambda _checked=False: self.chosen.emit(self.path))
         self.badge = Badge("not found", "warning")
         self.badge.hide()
         self._folder = ElidedLabel(path.parent.name, look="dim small")
@@ -561,7 +569,6 @@ def _section(title: str, body: QWidget) -> QWidget:
 
 
 def _button(text: str, icon_name: str, signal: SignalInstance) -> QPushButton:
-    button = QPushButton(text)
+    button = push_button(text, signal.emit)
     ThemedIcon(button, icon_name)
-    button.clicked.connect(lambda _checked=False: signal.emit())
     return button

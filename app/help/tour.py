@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QFrame, QPushButton, QWidget
 
 from app.theme.style import style
 from app.theme.tokens import UNIT
-from app.theme.widgets import STRETCH, PlainLabel, hbox, vbox
+from app.theme.widgets import STRETCH, PlainLabel, hbox, push_button, vbox
 
 CARD_WIDTH: Final = 320
 """Width of the card in pixels at a text size of 100 %."""
@@ -56,11 +56,9 @@ class TourCard(QFrame):
         self.title = PlainLabel("", look="title", wrap=True)
         self.text = PlainLabel("", wrap=True)
         self.number = PlainLabel("", look="dim small")
-        self.leave = self._button("Leave tour", self.left.emit)
-        self.leave.setProperty("quiet", True)
-        self.back = self._button("Back", lambda: self.stepped.emit(-1))
-        self.next = self._button("Next", lambda: self.stepped.emit(1))
-        self.next.setProperty("primary", True)
+        self.leave = push_button("Leave tour", self.left.emit, self, look="quiet")
+        self.back = push_button("Back", lambda: self.stepped.emit(-1), self)
+        self.next = push_button("Next", lambda: self.stepped.emit(1), self, look="primary")
         buttons = hbox(self.number, STRETCH, self.leave, self.back, self.next, spacing=2)
         vbox(self.title, self.text, 2, buttons, spacing=2, margins=4, parent=self)
 
@@ -95,11 +93,6 @@ class TourCard(QFrame):
 
     def _focused(self) -> QPushButton | None:
         return next((button for button in (self.leave, self.back, self.next) if button.hasFocus()), None)
-
-    def _button(self, text: str, pressed: Callable[[], object]) -> QPushButton:
-        button = QPushButton(text, self)
-        button.clicked.connect(lambda _checked=False: pressed())
-        return button
 
 
 class TargetRing(QWidget):

@@ -18,7 +18,7 @@ from app.inspector.result_text import value_text
 from app.runs.loop_status import unit_of
 from app.runs.run_view_model import RunViewModel, node_of
 from app.theme.style import ThemedIcon
-from app.theme.widgets import ElidedComboBox, PlainLabel, hbox, resize_on_screen, vbox
+from app.theme.widgets import ElidedComboBox, PlainLabel, hbox, push_button, resize_on_screen, vbox
 from app.worker import Worker
 from engine.errors import EngineError
 from engine.events import LoopIterationCompleted, RunCancelled, RunCompleted, RunFailed
@@ -357,11 +357,9 @@ class CompareWindow(QDialog):
         self.line = PlainLabel("", look="dim", wrap=True)
         self.previous = self._step_button("Previous change", "mdi6.arrow-up", "Shift+F7", -1)
         self.next = self._step_button("Next change", "mdi6.arrow-down", "F7", 1)
-        self.swap = QPushButton("Swap")
-        self.swap.setAutoDefault(False)
+        self.swap = push_button("Swap", self._swap)
         self.swap.setAccessibleName("Swap sides")
         ThemedIcon(self.swap, "mdi6.swap-horizontal")
-        self.swap.clicked.connect(lambda _checked=False: self._swap())
         self._arrange()
         self._connect()
 
@@ -391,12 +389,10 @@ class CompareWindow(QDialog):
         )
 
     def _step_button(self, name: str, sign: str, keys: str, distance: int) -> QPushButton:
-        button = QPushButton(name)
-        button.setAutoDefault(False)
+        button = push_button(name, lambda: self.step(distance))
         button.setAccessibleName(name)
         button.setToolTip(f"{name} ({keys})")
         ThemedIcon(button, sign)
-        button.clicked.connect(lambda _checked=False: self.step(distance))
         QShortcut(QKeySequence(keys), self, lambda: self.step(distance))
         return button
 

@@ -14,7 +14,6 @@ from PySide6.QtWidgets import (
     QFrame,
     QLineEdit,
     QPlainTextEdit,
-    QPushButton,
     QScrollArea,
     QSpinBox,
     QWidget,
@@ -40,6 +39,7 @@ from app.theme.widgets import (
     ignore_wheel_in_fields,
     inset_number,
     plain_tool_tip,
+    push_button,
     resize_on_screen,
     vbox,
 )
@@ -507,13 +507,9 @@ class ForkDialog(QDialog):
         self.reused, self.rerun, self.price = (PlainLabel(wrap=True) for _ in range(3))
         self.warnings = PlainLabel(wrap=True)
         self.warnings.setProperty("tone", "warning")
-        self.run = QPushButton("Run fork")
-        self.run.setProperty("primary", True)
+        self.run = push_button("Run fork", self._run, look="primary", auto_default=True)
         self.run.setDefault(True)
-        self.run.clicked.connect(lambda _checked=False: self._run())
-        self.cancel = QPushButton("Cancel")
-        self.cancel.setAutoDefault(False)
-        self.cancel.clicked.connect(lambda _checked=False: self.reject())
+        self.cancel = push_button("Cancel", self.reject)
         self._arrange()
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)

@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QPushButton, QToolButton, QWidget
 
 from app.theme.style import ThemedIcon, set_style_properties, style
-from app.theme.widgets import ElidedLabel, PlainLabel, hbox, plain_tool_tip, vbox
+from app.theme.widgets import ElidedLabel, PlainLabel, hbox, plain_tool_tip, push_button, vbox
 from engine.document.model import Node, Workflow
 from engine.formatting import format_count
 from engine.nodes.node_names import node_name
@@ -62,9 +62,8 @@ class PastRunBar(QFrame):
 
     def add_button(self, title: str, pressed: Callable[[], object]) -> QPushButton:
         """Add a button for an action."""
-        button = QPushButton(title)
+        button = push_button(title, pressed)
         button.setAccessibleName(title.rstrip("…"))
-        button.clicked.connect(lambda _checked=False: pressed())
         self._buttons.addWidget(button)
         self._by_title[title] = button
         return button
@@ -103,10 +102,9 @@ class SubflowBar(QFrame):
         super().__init__(parent)
         self.steps: list[QToolButton] = []
         self._here = ElidedLabel("")
-        self.open = QPushButton("Open workflow")
+        self.open = push_button("Open workflow", self.workflow_wanted.emit)
         self.open.setAccessibleName("Open workflow")
         self.open.setToolTip("Open the workflow of this subflow for editing")
-        self.open.clicked.connect(lambda _checked=False: self.workflow_wanted.emit())
         self._way = hbox(spacing=1)
         hbox(self._way, (self._here, 1), self.open, spacing=1, margins=(3, 1, 2, 1), parent=self)
         set_style_properties(self, hint="info")

@@ -50,7 +50,7 @@ from app.history.runs_model import (
 from app.history.store_client import StoreClient
 from app.theme.style import ICON_SIZE, ThemedIcon, style
 from app.theme.tokens import UNIT
-from app.theme.widgets import STRETCH, MessageBar, PlainLabel, ResponsiveRow, vbox
+from app.theme.widgets import STRETCH, MessageBar, PlainLabel, ResponsiveRow, push_button, vbox
 from app.worker import Worker
 from engine.errors import EngineError
 from engine.safe_file_io import replace_file
@@ -424,8 +424,7 @@ class RunsPanel(QWidget):
         self.view.delete_wanted.connect(self.actions_by_name["delete"].trigger)
         self._without_rows = QWidget(self)
         self.empty = PlainLabel("", self, look="dim", wrap=True)
-        self.other_history = QPushButton("Choose another history…", self)
-        self.other_history.clicked.connect(lambda _checked=False: self.other_history_wanted.emit())
+        self.other_history = push_button("Choose another history…", self.other_history_wanted.emit, self)
         self.total = PlainLabel("", self, look="dim small")
         self._make_filters()
         self._arrange()
@@ -544,9 +543,8 @@ class RunsPanel(QWidget):
 
     def _button(self, name: str) -> QPushButton:
         action = self.actions_by_name[name]
-        button = QPushButton(action.text(), self)
+        button = push_button(action.text(), action.trigger, self)
         button.setAccessibleName(action.text().rstrip("…"))
-        button.clicked.connect(lambda _checked=False: action.trigger())
         action.changed.connect(lambda: button.setEnabled(action.isEnabled()))
         return button
 

@@ -20,9 +20,9 @@ from PySide6.QtWidgets import (
 )
 from shiboken6 import isValid
 
-from app.theme.style import ThemedIcon, set_style_properties, style
+from app.theme.style import ThemedIcon, style
 from app.theme.tokens import FONT_SIZE_SMALL
-from app.theme.widgets import HintDelegate, PlainLabel, disabled_item, hbox, plain_tool_tip, vbox
+from app.theme.widgets import HintDelegate, PlainLabel, disabled_item, hbox, plain_tool_tip, push_button, vbox
 from engine.models.known_models import matches_model
 
 WIDTH: Final = 400
@@ -179,11 +179,8 @@ class ModelList(QDialog):
         return super().eventFilter(watched, event)
 
     def _button(self, text: str, picture: str, pressed: Callable[[], object]) -> QPushButton:
-        button = QPushButton(text, self)
+        button = push_button(text, pressed, self, look="row")
         ThemedIcon(button, picture, "dim")
-        button.setAutoDefault(False)
-        set_style_properties(button, row=True)
-        button.clicked.connect(lambda _checked=False: pressed())
         return button
 
     def _update(self) -> None:

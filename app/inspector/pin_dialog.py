@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QComboBox, QDialog, QFrame, QPlainTextEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QComboBox, QDialog, QFrame, QPlainTextEdit, QWidget
 
 from app.inspector.editor import describe_widget
 from app.inspector.text_widgets import exact_text
 from app.session import Session
 from app.theme.style import set_style_properties
 from app.theme.tokens import UNIT
-from app.theme.widgets import STRETCH, PlainLabel, hbox, vbox
+from app.theme.widgets import STRETCH, PlainLabel, hbox, push_button, vbox
 from engine.document.operations import SetPinned
 from engine.nodes.json_values import ConversionError, convert
 from engine.nodes.node_names import node_name
@@ -103,15 +103,11 @@ class PinDialog(QDialog):
             self.branch.addItems(branches)
             self.branch.setCurrentText(next((name for name in branches if name in values), branches[0]))
             self.branch.currentTextChanged.connect(self._show_branch)
-        self.pin = QPushButton("Pin", self)
-        self.pin.setProperty("primary", True)
+        self.pin = push_button("Pin", self._pin, self, look="primary", auto_default=True)
         self.pin.setDefault(True)
-        self.pin.clicked.connect(lambda _checked=False: self._pin())
-        self.remove = QPushButton("Unpin", self)
-        self.remove.clicked.connect(lambda _checked=False: self._unpin())
+        self.remove = push_button("Unpin", self._unpin, self, auto_default=True)
         self.remove.setVisible(bool(node.pinned))
-        cancel = QPushButton("Cancel", self)
-        cancel.clicked.connect(lambda _checked=False: self.reject())
+        cancel = push_button("Cancel", self.reject, self, auto_default=True)
         vbox(
             PlainLabel(HINT, look="dim", wrap=True),
             *((self.branch,) if self.branch is not None else ()),
@@ -195,10 +191,8 @@ class PinBar(QFrame):
         self._session = session
         self._node_id: str | None = None
         self._text = PlainLabel("", wrap=True)
-        self.edit = QPushButton("", self)
-        self.edit.clicked.connect(lambda _checked=False: self._edit())
-        self.remove = QPushButton("Unpin", self)
-        self.remove.clicked.connect(lambda _checked=False: self._remove())
+        self.edit = push_button("", self._edit, self)
+        self.remove = push_button("Unpin", self._remove, self)
         self._column = vbox(self._text, hbox(self.edit, self.remove, STRETCH, spacing=2), spacing=1, parent=self)
 
     def show_node(self, node_id: str | None, *, has_result: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from PySide6.QtCore import QEvent, QModelIndex, QPersistentModelIndex, QPoint, QRect, QSize, Qt, Signal
@@ -25,7 +26,6 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import (
     QDialog,
     QListView,
-    QPushButton,
     QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
@@ -52,7 +52,7 @@ from app.inspector.text_widgets import GrowingEdit, LongTextView, to_utf16_units
 from app.session import SYNTAX_ERROR_CODES
 from app.theme.style import ThemedIcon, style
 from app.theme.tokens import FONT_SIZE_SMALL, UNIT
-from app.theme.widgets import STRETCH, hbox, plain_tool_tip, resize_on_screen, vbox
+from app.theme.widgets import STRETCH, hbox, plain_tool_tip, push_button, resize_on_screen, vbox
 from engine.nodes.spec import NamedText, TextKind
 from engine.plan.structure import Structure
 from engine.values import to_text
@@ -572,13 +572,11 @@ class PromptWindow(QDialog):
         self.edit = TemplateEdit(kind, min_lines=20, max_lines=10_000)
         self.edit.setSizePolicy(self.edit.sizePolicy().Policy.Expanding, self.edit.sizePolicy().Policy.Ignored)
         describe_widget(self.edit, title)
-        self.insert = QPushButton("Insert variable", self)
+        complete = partial(self.edit.complete, insert_braces=True)
+        # No default button: Enter starts a new line.
+        self.insert = push_button("Insert variable", complete, self)
         ThemedIcon(self.insert, "mdi6.code-braces")
         describe_widget(self.insert, f"Insert variable: {title}", "Insert a value from the workflow.")
-        self.insert.clicked.connect(lambda _checked=False: self.edit.complete(insert_braces=True))
-        close = QPushButton("Close", self)
-        close.clicked.connect(self.accept)
-        for button in (self.insert, close):
-            button.setAutoDefault(False)  # Enter starts a new line
+        close = push_button("Close", self.accept, self)
         vbox(self.edit, hbox(self.insert, STRETCH, close), spacing=3, margins=4, parent=self)
         self.edit.setFocus()

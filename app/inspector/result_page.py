@@ -36,7 +36,7 @@ from app.runs.run_view_model import NO_LOOP, RunViewModel
 from app.session import Session
 from app.theme.style import ThemedIcon, icon, style
 from app.theme.tokens import UNIT
-from app.theme.widgets import PlainLabel, discard, hbox, plain_tool_tip, vbox
+from app.theme.widgets import PlainLabel, discard, hbox, plain_tool_tip, push_button, vbox
 from engine.document.problems import Problem, Severity
 from engine.formatting import format_count, format_duration, format_money
 from engine.nodes.node_names import node_name
@@ -295,10 +295,8 @@ class ResultPage(QWidget):
         self.iterations.chosen.connect(self._show_iteration)
         self.sections: dict[str, ResultSectionView] = {}
         self.note = NoteInput(session, self)
-        self.compare = QPushButton("Compare…")
-        self.compare.setProperty("link", True)
+        self.compare = push_button("Compare…", lambda: self.compare_wanted.emit(self._path or ""), look="link")
         describe_widget(self.compare, "Compare with another run", "Compare with another run of this workflow")
-        self.compare.clicked.connect(lambda _checked=False: self.compare_wanted.emit(self._path or ""))
         self._sections_box = vbox(spacing=4, margins=(0, 2, 0, 0))
         vbox(
             self._title,

@@ -11,12 +11,12 @@ from typing import Any, Final, cast
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QValidator
-from PySide6.QtWidgets import QAbstractSpinBox, QFileDialog, QLineEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QAbstractSpinBox, QFileDialog, QLineEdit, QWidget
 
 from app.inspector.editor import MIXED, ConfigBinding, Editor, describe_widget
 from app.inspector.field_spec import FieldKind, FieldSpec
 from app.inspector.text_widgets import GrowingEdit
-from app.theme.widgets import PlainLabel, inset_number
+from app.theme.widgets import PlainLabel, inset_number, push_button
 from engine.document.model import FILE_SUFFIX, FILE_SUFFIXES
 from engine.document.subflows import relative_path
 from engine.formatting import format_json
@@ -269,9 +269,8 @@ class WorkflowFileEditor(LineEditor):
     def __init__(self, field: FieldSpec, binding: ConfigBinding, parent: QWidget | None = None) -> None:
         super().__init__(field, binding, parent)
         self.line.setPlaceholderText(f"name{FILE_SUFFIX}")
-        self.browse = QPushButton("Browse…", self)
+        self.browse = push_button("Browse…", self._browse, self)
         describe_widget(self.browse, "Browse for a workflow file", "Tip: double-click the node to open its workflow.")
-        self.browse.clicked.connect(lambda _checked=False: self._browse())
         self.binding.events.watch(self.browse)
         self.box.addWidget(self.browse)
 

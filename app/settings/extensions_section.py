@@ -25,11 +25,10 @@ from app.settings.settings_widgets import (
     fit_rows,
     labeled_rows,
     line_field,
-    make_button,
     password_field,
 )
 from app.theme.style import set_style_properties, style
-from app.theme.widgets import STRETCH, CollapsibleSection, PlainLabel, hbox, vbox
+from app.theme.widgets import STRETCH, CollapsibleSection, PlainLabel, hbox, push_button, vbox
 from engine.errors import EngineError
 from engine.extensions import Extensions
 from engine.formatting import format_count
@@ -55,7 +54,7 @@ class McpServerForm(QWidget):
         self.variables = line_field("Variables", "API_TOKEN=${MY_TOKEN}")
         self.note = StatusLabel()
         self.install = InstallButton(self._add)
-        self.add = make_button("Add and list tools", self._add)
+        self.add = push_button("Add and list tools", self._add)
         for field in self._fields:
             field.textEdited.connect(self._typed)
             field.returnPressed.connect(self._add)
@@ -198,8 +197,8 @@ class McpServersSection(QWidget):
         self.list.setUniformItemSizes(True)
         self.note = StatusLabel()
         self.install = InstallButton(self._list_tools)
-        self.list_tools = make_button("List tools", self._list_tools)
-        self.remove = make_button("Remove", self._remove)
+        self.list_tools = push_button("List tools", self._list_tools)
+        self.remove = push_button("Remove", self._remove)
         self.form = McpServerForm()
         self.form.submitted.connect(self._add)
         self.fold = CollapsibleSection("Add a server", self.form)

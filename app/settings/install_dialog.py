@@ -9,9 +9,9 @@ from typing import Final
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QDialog, QPushButton, QWidget
 
-from app.settings.settings_widgets import StatusLabel, make_button
+from app.settings.settings_widgets import StatusLabel
 from app.theme.style import style
-from app.theme.widgets import STRETCH, ElidedLabel, PlainLabel, ProgressBar, hbox, vbox
+from app.theme.widgets import STRETCH, ElidedLabel, PlainLabel, ProgressBar, hbox, push_button, vbox
 from app.worker import Worker
 from engine.errors import EngineError, Fix
 from engine.package_installer import InstallCanceledError, InstallError, OptionalPart, install_part, optional_part
@@ -60,9 +60,9 @@ class InstallDialog(QDialog):
         self.bar.setAccessibleName("Progress of the installation")
         self.output = ElidedLabel(look="dim small")
         self.status = StatusLabel()
-        self.start = make_button("Install", self._install, primary=True)
+        self.start = push_button("Install", self._install, look="primary")
         self.start.setDefault(True)
-        self.cancel = make_button("Cancel", self.reject)
+        self.cancel = push_button("Cancel", self.reject)
         self._layout = vbox(
             PlainLabel(title, look="title"),
             vbox(self._about, self.requirements, spacing=1),

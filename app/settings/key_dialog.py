@@ -9,10 +9,10 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QDialog, QVBoxLayout, QWidget
 
 from app.engine_thread import EngineThread
-from app.settings.settings_widgets import StatusLabel, make_button, password_field, run_in_engine
+from app.settings.settings_widgets import StatusLabel, password_field, run_in_engine
 from app.theme.style import set_style_properties, style
 from app.theme.tokens import UNIT
-from app.theme.widgets import STRETCH, PlainLabel, hbox
+from app.theme.widgets import STRETCH, PlainLabel, hbox, push_button
 from engine.errors import EngineError
 from engine.models.keys import Keys, host_variable
 from engine.models.providers import provider_named
@@ -43,10 +43,10 @@ class KeyDialog(QDialog):
         self.field = password_field(self._title)
         self.status = PlainLabel(_KEYRING_NOTE, look="dim", wrap=True)
         self.error = StatusLabel()
-        self.save = make_button("Save", lambda: self._save(session_only=False), primary=True)
-        self.save_for_session = make_button("Use for this session only", lambda: self._save(session_only=True))
+        self.save = push_button("Save", lambda: self._save(session_only=False), look="primary")
+        self.save_for_session = push_button("Use for this session only", lambda: self._save(session_only=True))
         self.save_for_session.hide()
-        self.cancel = make_button("Cancel", self.reject)
+        self.cancel = push_button("Cancel", self.reject)
         self.field.textChanged.connect(self._typed)
         self.save.setDefault(True)
         self.finished.connect(self.field.clear)

@@ -14,10 +14,10 @@ from app.dialogs import ask_question
 from app.engine_thread import EngineThread
 from app.settings.key_dialog import KeyDialog
 from app.settings.preferences import Preferences
-from app.settings.settings_widgets import StatusLabel, line_field, make_button, run_in_engine
+from app.settings.settings_widgets import StatusLabel, line_field, run_in_engine
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT
-from app.theme.widgets import STRETCH, PlainLabel, ProgressBar, hbox, make_read_only, plain_tool_tip, vbox
+from app.theme.widgets import STRETCH, PlainLabel, ProgressBar, hbox, make_read_only, plain_tool_tip, push_button, vbox
 from engine.errors import EngineError, Fix
 from engine.formatting import format_bytes
 from engine.models.catalog import unload_models
@@ -127,12 +127,12 @@ class ModelDownloadDialog(QDialog):
         self.bar = ProgressBar(maximum=_BAR_STEPS, textVisible=False)
         self.bar.setAccessibleName("Progress of the download")
         self.status = StatusLabel()
-        self.add_key = make_button("Add key…", self._add_key)
-        self.discard = make_button("Delete partial download", self._discard)
-        self.delete = make_button("Delete…", self._ask_to_delete)
-        self.start = make_button("Download", self._press, primary=True)
+        self.add_key = push_button("Add key…", self._add_key)
+        self.discard = push_button("Delete partial download", self._discard)
+        self.delete = push_button("Delete…", self._ask_to_delete)
+        self.start = push_button("Download", self._press, look="primary")
         self.start.setDefault(True)
-        self.close_button = make_button("Close", self.close)
+        self.close_button = push_button("Close", self.close)
         for widget in (self.bar, self.status):
             _keep_space(widget)
         self._timer = QTimer(self, interval=_UPDATE_MS)

@@ -25,13 +25,12 @@ from app.settings.settings_widgets import (
     ModelTestRow,
     StatusLabel,
     disable_fixed,
-    make_button,
     run_in_engine,
     run_model_test,
 )
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT
-from app.theme.widgets import STRETCH, PlainLabel, hbox, make_read_only, plain_tool_tip, vbox
+from app.theme.widgets import STRETCH, PlainLabel, hbox, make_read_only, plain_tool_tip, push_button, vbox
 from engine.errors import EngineError
 from engine.models.catalog import check_model_name
 from engine.models.keys import Keys, KeySource
@@ -125,12 +124,12 @@ class ProvidersSection(QWidget):
         self.title = PlainLabel(look="title")
         self.status = StatusLabel(self)
         self.status.say("Checking API keys…")
-        self.set_key = make_button("Add key…", self._ask_for_key)
-        self.remove_key = make_button("Remove key", self._remove_key)
+        self.set_key = push_button("Add key…", self._ask_for_key)
+        self.remove_key = push_button("Remove key", self._remove_key)
         self.model = QLineEdit()
         self.model.setAccessibleName("Model to test")
         self.model.textEdited.connect(self._model_edited)
-        self.use = make_button("Use as default", self._use)
+        self.use = push_button("Use as default", self._use)
         self.model_test = ModelTestRow(engine, self._call, "this model", [self.use])
         self._lay_out()
         style().changed.connect(self._draw)

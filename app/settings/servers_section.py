@@ -23,13 +23,12 @@ from app.settings.settings_widgets import (
     fit_rows,
     labeled_rows,
     line_field,
-    make_button,
     password_field,
     run_in_engine,
     run_model_test,
 )
 from app.theme.style import ThemedIcon, set_style_properties, style
-from app.theme.widgets import STRETCH, CollapsibleSection, PlainLabel, Switch, hbox, vbox
+from app.theme.widgets import STRETCH, CollapsibleSection, PlainLabel, Switch, hbox, push_button, vbox
 from engine.errors import EngineError
 from engine.formatting import format_count
 from engine.models.catalog import Models
@@ -59,7 +58,7 @@ class ServerForm(QWidget):
         self.key = password_field("API key for this server")
         self.key.setPlaceholderText("Only if required")
         self.note = StatusLabel()
-        self.add = make_button("Add", self._add)
+        self.add = push_button("Add", self._add)
         self.model_test = ModelTestRow(engine, self._call, "this server", [self.add])
         for field in (self.address, self.model, self.key):
             field.textEdited.connect(self._typed)
@@ -178,15 +177,15 @@ class ServersSection(QWidget):
         self._served: list[_Served] = []
         self.consent = Switch("Look for models on this computer")
         self.consent.toggled.connect(self._allow_search)
-        self.find_servers = make_button("Search again", self._find_servers)
+        self.find_servers = push_button("Search again", self._find_servers)
         ThemedIcon(self.find_servers, "mdi6.magnify")
         self.found = StatusLabel()
         self.list = QListWidget()
         self.list.setAccessibleName("Models on custom servers")
         self.list.setUniformItemSizes(True)
         self.list.itemSelectionChanged.connect(self._choose)
-        self.use = make_button("Use as default", self._use)
-        self.remove = make_button("Remove", self._remove)
+        self.use = push_button("Use as default", self._use)
+        self.remove = push_button("Remove", self._remove)
         self.model_test = ModelTestRow(engine, self._call, "selected model", [self.use, self.remove])
         self.form = ServerForm(engine)
         self.form.added.connect(self._add)

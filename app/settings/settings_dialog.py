@@ -30,7 +30,7 @@ from app.settings.extensions_section import McpServersSection, PluginsSection
 from app.settings.preferences import FIXED_NOTE, Preferences, PreferenceValues, apply_appearance
 from app.settings.providers_section import EMBEDDED_MODEL_NOTE, ProvidersSection
 from app.settings.servers_section import ServersSection
-from app.settings.settings_widgets import SettingsSection, StatusLabel, make_button
+from app.settings.settings_widgets import SettingsSection, StatusLabel
 from app.theme.style import icon, set_style_properties, style
 from app.theme.widgets import (
     STRETCH,
@@ -40,6 +40,7 @@ from app.theme.widgets import (
     Switch,
     hbox,
     ignore_wheel_in_fields,
+    push_button,
     resize_on_screen,
     set_tab_order,
     vbox,
@@ -317,7 +318,7 @@ class HistoryStorage(QWidget):
         self._worker = Worker(self)
         self._is_freeing = False
         self.line = PlainLabel("", wrap=True)
-        self.free = make_button("Free up space", self._free)
+        self.free = push_button("Free up space", self._free)
         vbox(self.line, (self.free, Qt.AlignmentFlag.AlignLeft), spacing=2, parent=self)
         access.opened.connect(self.refresh)
         access.changed.connect(self.refresh)
@@ -427,7 +428,7 @@ class SettingsDialog(QDialog):
         apply_appearance(preferences)
         resize_on_screen(self, SIZE)
         self.default_model = DefaultModelChooser(preferences, models)
-        self.get_model = make_button("Get a local model…", lambda: models.download_requested.emit(None))
+        self.get_model = push_button("Get a local model…", lambda: models.download_requested.emit(None))
         self.forms: dict[str, PreferencesForm] = {}
         self.navigation = QListWidget()
         self.navigation.setAccessibleName("Settings pages")
@@ -444,7 +445,7 @@ class SettingsDialog(QDialog):
         self.reset.setVisible(preferences.is_unreadable)
         preferences.save_failed.connect(self._show_warning)
         preferences.notice_changed.connect(self._show_warning)
-        self.close_button = make_button("Close", self.close)
+        self.close_button = push_button("Close", self.close)
         self._lay_out()
         style().changed.connect(self._draw)
         self._draw()

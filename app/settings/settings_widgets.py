@@ -18,7 +18,7 @@ from app.engine_thread import EngineThread
 from app.settings.preferences import FIXED_NOTE, Preferences
 from app.theme.style import ThemedIcon, set_style_properties, style
 from app.theme.tokens import UNIT
-from app.theme.widgets import STRETCH, PlainLabel, hbox, vbox
+from app.theme.widgets import STRETCH, PlainLabel, hbox, push_button, vbox
 from engine.errors import EngineError
 from engine.formatting import format_duration, format_timeout
 from engine.models.catalog import Models
@@ -30,16 +30,6 @@ _SECRET_INPUT = (
     | Qt.InputMethodHint.ImhNoPredictiveText
     | Qt.InputMethodHint.ImhNoAutoUppercase
 )
-
-
-def make_button(text: str, pressed: Callable[[], object], *, primary: bool = False) -> QPushButton:
-    """Create a button that Enter activates only while it has the focus."""
-    button = QPushButton(text)
-    button.setAutoDefault(False)
-    if primary:
-        button.setProperty("primary", True)
-    button.clicked.connect(lambda _checked=False: pressed())
-    return button
 
 
 def disable_fixed(preferences: Preferences, name: str, *widgets: QWidget) -> None:
@@ -217,11 +207,9 @@ class ModelTestRow(QWidget):
         self._call = call
         self._subject = subject
         self._future: Future[ModelTestResult] | None = None
-        self.button = QPushButton()
-        self.button.setAutoDefault(False)
+        self.button = push_button("", self._press)
         self.button.setToolTip(COST_NOTE)
         self._icon = ThemedIcon(self.button, "mdi6.play-outline")
-        self.button.clicked.connect(self._press)
         self.result = PlainLabel(wrap=True, selectable=True)
         vbox(hbox(self.button, *other_buttons, STRETCH, spacing=2), self.result, spacing=2, parent=self)
         self.reset()

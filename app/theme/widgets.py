@@ -173,6 +173,31 @@ class _WindowScaler(QObject):
         self._resize()
 
 
+def push_button(
+    text: str,
+    pressed: Callable[[], object],
+    parent: QWidget | None = None,
+    *,
+    look: str = "",
+    auto_default: bool = False,
+) -> QPushButton:
+    """Create a push button.
+
+    Args:
+        text: The text.
+        pressed: Called without arguments when it is clicked.
+        parent: The parent widget.
+        look: Properties of the style sheet, such as `quiet small`.
+        auto_default: Whether Enter presses it while it has the focus, for the buttons of a dialog.
+    """
+    button = QPushButton(text, parent)
+    button.setAutoDefault(auto_default)
+    for name in look.split():
+        button.setProperty(name, True)
+    button.clicked.connect(lambda _checked=False: pressed())
+    return button
+
+
 def disabled_item(text: str) -> QListWidgetItem:
     """Return an item of a list that only informs."""
     item = QListWidgetItem(text)
@@ -404,11 +429,9 @@ class MessageBar(QFrame):
         self._icon.show(*HINT_ICONS[kind])
         set_style_properties(self, hint=kind)
 
-    def add_button(self, text: str, pressed: Callable[[], object], *, primary: bool = False) -> QPushButton:
+    def add_button(self, text: str, pressed: Callable[[], object]) -> QPushButton:
         """Add a button."""
         button = QPushButton(text)
-        if primary:
-            button.setProperty("primary", True)
         button.clicked.connect(lambda _checked=False: pressed())
         self._buttons.addWidget(button)
         return button

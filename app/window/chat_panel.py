@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Final
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QShowEvent
-from PySide6.QtWidgets import QFrame, QPushButton, QScrollArea, QWidget
+from PySide6.QtWidgets import QFrame, QScrollArea, QWidget
 
 from app.history.chat_turns import ChatPage, ChatTurn, chat_input, read_chat, turn_of_run
 from app.history.store_client import StoreClient
@@ -18,7 +17,7 @@ from app.inspector.text_widgets import GrowingEdit
 from app.runs.run_status import state_line
 from app.session import Session
 from app.theme.style import set_style_properties
-from app.theme.widgets import STRETCH, PlainLabel, hbox, plain_tool_tip, vbox
+from app.theme.widgets import STRETCH, PlainLabel, hbox, plain_tool_tip, push_button, vbox
 from app.window.question_cards import QuestionStack
 from app.worker import Worker
 from engine.formatting import format_count
@@ -61,9 +60,8 @@ class TurnView(QWidget):
         self.error = PlainLabel(look="small", wrap=True, selectable=True)
         self.error.setProperty("tone", "bad")
         self.status = PlainLabel(look="dim small", wrap=True)
-        self.iterations = self._link(lambda: self.iterations_wanted.emit(self.turn.run_id))
-        self.show_it = self._link(lambda: self.failure_wanted.emit(self.turn.run_id, self.turn.node))
-        self.show_it.setText("Show it")
+        self.iterations = push_button("", lambda: self.iterations_wanted.emit(self.turn.run_id), self, look="link")
+        self.show_it = push_button("Show it", self._show_failure, self, look="link")
         self.show_it.setAccessibleName("Show what failed")
         vbox(
             hbox(8, (bubble, 1)),
@@ -93,6 +91,9 @@ class TurnView(QWidget):
         self.iterations.setVisible(bool(turn.run_id) and (turn.is_over or turn.iterations > 0))
         self.iterations.setText(format_count(turn.iterations, "iteration") if turn.iterations else "Show run")
 
+    def _show_failure(self) -> None:
+        self.failure_wanted.emit(self.turn.run_id, self.turn.node)
+
     def _show_answers(self) -> None:
         outputs = list(self.turn.outputs.items())
         while len(self.answers) < len(outputs):
@@ -102,12 +103,6 @@ class TurnView(QWidget):
             view.show_section(ResultSection(name, "Answer" if len(outputs) == 1 else name, value))
         for number, view in enumerate(self.answers):
             view.setVisible(number < len(outputs))
-
-    def _link(self, pressed: Callable[[], object]) -> QPushButton:
-        button = QPushButton(self)
-        button.setProperty("link", True)
-        button.clicked.connect(lambda _checked=False: pressed())
-        return button
 
 
 class ChatPanel(QWidget):
@@ -147,14 +142,13 @@ class ChatPanel(QWidget):
         self.given = chat_input(session.workflow)
         self.turns: list[TurnView] = []
         self.questions = QuestionStack(session, self, is_column=True)
-        self.earlier = QPushButton("Show earlier runs", self)
-        self.earlier.setProperty("link", True)
+        self.earlier = push_button("Show earlier runs", self._read, self, look="link")
         self.earlier.hide()
         self.empty = PlainLabel(EMPTY, self, look="dim", wrap=True)
         self.field = GrowingEdit(min_lines=1, max_lines=6, parent=self)
         self.field.setAccessibleName("Text to run the workflow with")
         self.field.installEventFilter(self)
-        self.send = QPushButton("Send", self)
+        self.send = push_button("Send", self._press, self)
         self._column = QWidget()
         self._rows = vbox(spacing=5, margins=(0, 0, 3, 2))
         self._area = QScrollArea(self)
@@ -178,9 +172,7 @@ class ChatPanel(QWidget):
         shown.updated.connect(lambda _touched: self._follow_run())
         shown.ended.connect(self._follow_end)
         self._access.opened.connect(self._read_first)
-        self.send.clicked.connect(lambda _checked=False: self._press())
         self.field.typed.connect(lambda _text: self._update_field())
-        self.earlier.clicked.connect(lambda _checked=False: self._read())
         self._area.verticalScrollBar().rangeChanged.connect(self._keep_end)
         self._follows = True
         self._area.verticalScrollBar().valueChanged.connect(self._note_scroll)

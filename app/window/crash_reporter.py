@@ -13,7 +13,7 @@ from PySide6.QtGui import QGuiApplication, QShowEvent
 from PySide6.QtWidgets import QDialog, QPlainTextEdit, QPushButton, QWidget
 
 from app.theme.tokens import UNIT
-from app.theme.widgets import SHARE_OF_SCREEN, STRETCH, CollapsibleSection, PlainLabel, hbox, vbox
+from app.theme.widgets import SHARE_OF_SCREEN, STRETCH, CollapsibleSection, PlainLabel, hbox, push_button, vbox
 from app.timers import call_later
 from engine.errors import EngineError
 
@@ -37,10 +37,7 @@ class CrashDialog(QDialog):
         self.details.setMinimumSize(120 * UNIT, 20 * UNIT)
         self.fold = CollapsibleSection("Details", self.details, self)
         self.fold.toggled.connect(lambda: call_later(self, self._fit))  # once the layout has followed
-        self.copy = QPushButton("Copy details", self)
-        self.copy.clicked.connect(
-            lambda _checked=False: QGuiApplication.clipboard().setText(self.details.toPlainText())
-        )
+        self.copy = push_button("Copy details", self._copy, self, auto_default=True)
         close = QPushButton("Close", self)
         close.setDefault(True)
         close.clicked.connect(self.accept)
@@ -62,6 +59,9 @@ class CrashDialog(QDialog):
         """Resize to the content, as far as the screen has room."""
         height = self._column.totalHeightForWidth(self.width())
         self.resize(self.width(), min(height, round(self.screen().availableSize().height() * SHARE_OF_SCREEN)))
+
+    def _copy(self) -> None:
+        QGuiApplication.clipboard().setText(self.details.toPlainText())
 
     def add(self, details: str) -> None:
         """Append the details of another error, unless they are shown already."""

@@ -28,7 +28,7 @@ from app.runs.run_view_model import node_of
 from app.session import Session
 from app.theme.style import ThemedIcon, set_style_properties
 from app.theme.tokens import UNIT
-from app.theme.widgets import STRETCH, Badge, ElidedLabel, PlainLabel, hbox, vbox
+from app.theme.widgets import STRETCH, Badge, ElidedLabel, PlainLabel, hbox, push_button, vbox
 from engine.errors import EngineError
 from engine.events import NodeWaiting
 from engine.formatting import format_members
@@ -72,10 +72,8 @@ class QuestionCard(QFrame):
         self.asked = event
         self.setAccessibleName(f"{title} is waiting for you")
         self.title = ElidedLabel(title, self, look="title")
-        self.show_node = QPushButton("Show", self)
-        self.show_node.setProperty("quiet", True)
+        self.show_node = push_button("Show", self.show_wanted.emit, self, look="quiet")
         self.show_node.setAccessibleName(f"Show {title} on the canvas")
-        self.show_node.clicked.connect(lambda _checked=False: self.show_wanted.emit())
         self.message = PlainLabel(harmless(event.message), self, wrap=True, selectable=True)
         self._is_approval = event.kind == "approval"
         text = to_text(event.value)
@@ -110,9 +108,9 @@ class QuestionCard(QFrame):
         return field
 
     def _button(self, choice: str) -> QPushButton:
-        button = QPushButton(_title(choice).replace("&", "&&"), self)  # an ampersand would mark a mnemonic
+        text = _title(choice).replace("&", "&&")  # an ampersand would mark a mnemonic
+        button = push_button(text, lambda: self._finish(choice), self)
         button.setAccessibleName(_title(choice))
-        button.clicked.connect(lambda _checked=False: self._finish(choice))
         return button
 
     def _arrange(self, *, is_column: bool) -> None:

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QMenu, QPushButton, QSizePolicy, QWidget
 from app.runs.run_status import Budget, model_label, progress
 from app.theme.style import ThemedIcon, icon_size, set_style_properties
 from app.theme.tokens import UNIT
-from app.theme.widgets import STRETCH, Badge, ElidedLabel, PlainLabel, ProgressBar, hbox, plain_tool_tip
+from app.theme.widgets import STRETCH, Badge, ElidedLabel, PlainLabel, ProgressBar, hbox, plain_tool_tip, push_button
 from app.timers import call_later
 from engine.formatting import format_count
 
@@ -96,13 +96,10 @@ class RunBar(QWidget):
         self.meter.setTextVisible(False)
         self.meter.setFixedWidth(20 * UNIT)
         self.meter.setAccessibleName("Budget spent")
-        self.budget = QPushButton("", self)
-        self.budget.setProperty("quiet", True)
+        self.budget = push_button("", self.budget_clicked.emit, self, look="quiet")
         self.budget.setToolTip("The budget of a run. Click to change it.")
-        self.budget.clicked.connect(lambda _checked=False: self.budget_clicked.emit())
-        self.model = QPushButton("", self)
+        self.model = push_button("", self.model_clicked.emit, self)
         self.model.setToolTip("The model of this workflow. Click to change it.")
-        self.model.clicked.connect(self.model_clicked)
         self._arrange()
         self.show_session(None)
 

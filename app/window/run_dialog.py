@@ -32,7 +32,16 @@ from app.dialogs import FileDialogs
 from app.inspector.text_widgets import exact_text
 from app.theme.style import set_style_properties
 from app.theme.tokens import UNIT
-from app.theme.widgets import STRETCH, PlainLabel, hbox, ignore_wheel_in_fields, inset_number, resize_on_screen, vbox
+from app.theme.widgets import (
+    STRETCH,
+    PlainLabel,
+    hbox,
+    ignore_wheel_in_fields,
+    inset_number,
+    push_button,
+    resize_on_screen,
+    vbox,
+)
 from app.worker import Worker
 from engine.document.model import Workflow
 from engine.nodes.json_values import ConversionError, convert
@@ -216,12 +225,9 @@ class PermissionDialog(QDialog):
         self.setWindowTitle("Resume run")
         self.fields = fields
         self._granted = granted
-        self.resume = QPushButton("Resume", self)
-        self.resume.setProperty("primary", True)
+        self.resume = push_button("Resume", self._grant, self, look="primary", auto_default=True)
         self.resume.setDefault(True)
-        self.resume.clicked.connect(lambda _checked=False: self._grant())
-        cancel = QPushButton("Cancel", self)
-        cancel.clicked.connect(lambda _checked=False: self.reject())
+        cancel = push_button("Cancel", self.reject, self, auto_default=True)
         vbox(
             PlainLabel("What may this run access?", look="title"),
             PlainLabel(hint, look="dim", wrap=True),
@@ -295,10 +301,9 @@ class InputField(QWidget):
         head = QHBoxLayout()
         head.addWidget(caption, 1)
         if isinstance(self.editor, QPlainTextEdit):
-            self.from_file = QPushButton("Read from file…", self)
-            self.from_file.setProperty("quiet", True)
+            choose = partial(asker.open_text, self, self.read_file)
+            self.from_file = push_button("Read from file…", choose, self, look="quiet", auto_default=True)
             self.from_file.setAccessibleName(f"Read {declared.name} from a file")
-            self.from_file.clicked.connect(lambda _checked=False: asker.open_text(self, self.read_file))
             if declared.default is not None:
                 head.addWidget(self._sample_button())
             head.addWidget(self.from_file)
@@ -311,13 +316,11 @@ class InputField(QWidget):
 
     def _sample_button(self) -> QPushButton:
         sample = to_text(self.declared.default)
-        button = QPushButton("Use sample", self)
-        button.setProperty("quiet", True)
-        button.setAccessibleName(f"Use the sample of {self.declared.name}")
-        button.setToolTip("Restore the value in the workflow.")
         assert isinstance(self.editor, QPlainTextEdit)
         edit = self.editor
-        button.clicked.connect(lambda _checked=False: edit.setPlainText(sample))
+        button = push_button("Use sample", lambda: edit.setPlainText(sample), self, look="quiet", auto_default=True)
+        button.setAccessibleName(f"Use the sample of {self.declared.name}")
+        button.setToolTip("Restore the value in the workflow.")
         edit.textChanged.connect(lambda: button.setEnabled(edit.toPlainText() != sample))
         button.setEnabled(edit.toPlainText() != sample)
         return button
@@ -433,12 +436,9 @@ class RunDialog(QDialog):
             field.changed.connect(field.check)
         self.boxes = PermissionFields(needs, folder, allowed, self)
         self.folder, self.code = self.boxes.folder, self.boxes.code
-        self.run = QPushButton("Run", self)
-        self.run.setProperty("primary", True)
+        self.run = push_button("Run", self._finish, self, look="primary", auto_default=True)
         self.run.setDefault(True)
-        self.run.clicked.connect(self._finish)
-        cancel = QPushButton("Cancel", self)
-        cancel.clicked.connect(self.reject)
+        cancel = push_button("Cancel", self.reject, self, auto_default=True)
         for keys in ("Ctrl+Return", "Ctrl+Enter"):
             QShortcut(QKeySequence(keys), self, self._finish)
         self._arrange(cancel)

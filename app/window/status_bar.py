@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QEasingCurve, QMetaObject, QPropertyAnimation, Qt, QTimer, Signal
-from PySide6.QtWidgets import QGraphicsOpacityEffect, QPushButton, QWidget
+from PySide6.QtWidgets import QGraphicsOpacityEffect, QWidget
 
 from app.runs.run_status import question_line, state_line
 from app.theme.style import set_style_properties
-from app.theme.widgets import ElidedLabel, hbox
+from app.theme.widgets import ElidedLabel, hbox, push_button
 from engine.formatting import format_count
 
 if TYPE_CHECKING:
@@ -58,26 +57,18 @@ class StatusBar(QWidget):
         self._shown = QTimer(self, singleShot=True, interval=SHOWN_MS)
         self._shown.timeout.connect(self._fading.start)
         self._stored: set[str] = set()
-        self.stored = self._button(
-            "", lambda: self.stored_clicked.emit(self._session.shown.run_id if self._session else "")
-        )
+        look = "quiet small"
+        self.stored = push_button("", self._click_stored, self, look=look)
         self.stored.hide()
         self._counts = (0, 0)
-        self.problems = self._button("No problems", self._click_problems)
-        self.question = self._button("", self.question_clicked.emit)
+        self.problems = push_button("No problems", self._click_problems, self, look=look)
+        self.question = push_button("", self.question_clicked.emit, self, look=look)
         self.question.setProperty("tone", "warning")
         self.question.hide()
         self._ticking = QTimer(self, interval=TICK_MS)
         self._ticking.timeout.connect(self._show_state)
         texts = ((self.state, 2), (self.refusal, 3))
         hbox(*texts, self.stored, self.question, self.problems, spacing=4, margins=(2, 0, 2, 0), parent=self)
-
-    def _button(self, text: str, pressed: Callable[[], object]) -> QPushButton:
-        button = QPushButton(text, self)
-        button.setProperty("quiet", True)
-        button.setProperty("small", True)
-        button.clicked.connect(lambda _checked=False: pressed())
-        return button
 
     def show_session(self, session: Session | None) -> None:
         """Show another document; None for none."""
@@ -124,6 +115,9 @@ class StatusBar(QWidget):
             self.problems.setText(text)
             self.problems.setAccessibleName(f"{text}; {'show why' if has_failed else 'show problems'}")
             set_style_properties(self.problems, tone=tone)
+
+    def _click_stored(self) -> None:
+        self.stored_clicked.emit(self._session.shown.run_id if self._session else "")
 
     def _click_problems(self) -> None:
         (self.failure_clicked if self._shows_failure else self.problems_clicked).emit()

@@ -187,7 +187,7 @@ def test_collapsible_section_is_accessible(qtbot: QtBot) -> None:
 def test_message_bar_shows_message_and_buttons(qtbot: QtBot, style: Style) -> None:
     hint = MessageBar("The file has changed.", "warning")
     pressed: list[str] = []
-    button = hint.add_button("Reload", lambda: pressed.append("reload"), primary=True)
+    button = hint.add_button("Reload", lambda: pressed.append("reload"))
     shown(qtbot, hint)
     assert hint.accessibleName() == hint.text == "The file has changed."
     assert DARK.warning_soft in colors(hint)
