@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QMessageBox, QWidget
 
 from app.controllers.document_controller import DocumentController
 from app.controllers.history_controller import NOT_STORED
-from app.controllers.run_controller import ask_about_runs
 from app.dialogs import ask_question
 from app.history.store_client import StoreClient
 from app.runs.run_status import is_running
@@ -56,21 +56,11 @@ class CloseController(QObject):
 
     def close_document(self, document: DocumentPage) -> None:
         """Close a document, asking about its run and its unsaved changes."""
-        documents = self._documents
+        close = partial(self._documents.close, document)
         if document.session.shown.live is None:
-            documents.close(document)
-            return
-
-        def stop() -> None:
-            if document.session.shown.live is not None:
-                document.session.shown.live.cancel()
-            documents.close(document)
-
-        def leave() -> None:
-            self._leave([document])
-            documents.close(document)
-
-        ask_about_runs(self._window, [document], stop, leave, wait=self._waits(document))
+            close()
+        else:
+            self._ask_about_runs([document], close)
 
     def release(self, document: DocumentPage) -> None:
         """Dispose of a closed document, once its run has ended."""
@@ -107,7 +97,7 @@ class CloseController(QObject):
             return True
         if self._question is not None or self._wait_for_saving():
             return False
-        if self._ask_about_changes() or self._ask_about_runs():
+        if self._ask_about_changes() or self._ask_about_running():
             return False
         self._end()
         return True
@@ -174,23 +164,35 @@ class CloseController(QObject):
         self._question.finished.connect(self._forget_question)
         return True
 
-    def _ask_about_runs(self) -> bool:
+    def _ask_about_running(self) -> bool:
         running = [document for document in self._documents.all if document.session.shown.live is not None]
-        if not running:
-            return False
+        if running:
+            self._ask_about_runs(running, self._close_now)
+        return bool(running)
+
+    def _ask_about_runs(self, documents: list[DocumentPage], close: Callable[[], object]) -> None:
+        """Ask whether to stop the runs of documents, or to let them finish or wait; then call `close`."""
 
         def stop() -> None:
-            for document in running:
+            for document in documents:
                 if document.session.shown.live is not None:
                     document.session.shown.live.cancel()
-            self._close_now()
+            close()
 
         def leave() -> None:
-            self._leave(running)
-            self._close_now()
+            self._leave(documents)
+            close()
 
-        ask_about_runs(self._window, running, stop, leave, wait=all(map(self._waits, running)))
-        return True
+        names = ", ".join(f"“{document.session.name}”" for document in documents)
+        verb = "is" if len(documents) == 1 else "are"
+        if all(map(self._waits, documents)):
+            text, title = f"{names} {verb} waiting for your answer.", "Answer later"
+            detail = "You can resume the run from the Runs panel and answer then."
+        else:
+            text, title = f"{names} {verb} still running.", "Run in background"
+            detail = "It can finish in the background. You will be notified when it ends."
+        buttons = [(title, _Role.AcceptRole, leave), ("Stop", _Role.DestructiveRole, stop)]
+        ask_question(self._window, text, detail, [*buttons, ("Cancel", _Role.RejectRole, lambda: None)])
 
     def _waits(self, document: DocumentPage) -> bool:
         """Return whether a run waits for an answer and is stored, so that it can be answered later."""
@@ -212,7 +214,7 @@ class CloseController(QObject):
 
     def _discard_changes(self) -> None:
         self._question = None
-        if not self._ask_about_runs():
+        if not self._ask_about_running():
             self._close_now()
 
     def _close_now(self) -> None:

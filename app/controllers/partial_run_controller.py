@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.controllers.consent_controller import ConsentController
 from app.controllers.key_controller import KeyController
-from app.controllers.run_controller import ask_to_run, permitted, run_options, runs_code
+from app.controllers.run_controller import ask_to_run, document_options, runs_code
 from app.dialogs import FileDialogs
 from app.engine_thread import EngineThread
 from app.history.store_client import StoreClient
@@ -83,13 +83,10 @@ class PartialRunController(QObject):
             return
         session, store = document.session, self._store.store
         workflow, run_id = session.workflow, session.shown.run_id
-        folder = session.path.parent if session.path is not None and document.may_use_folder else None
-        source = str(session.path) if session.path is not None else ""
-        options = run_options(session.structure_now, self._engine, self._preferences, folder, store, source)
-        options = permitted(options, document)
+        options = document_options(document, session.structure_now, self._engine, self._preferences, store)
 
         def plan() -> PartialRunPlan:
-            last = None if store is None else _last_run(store, run_id, source)
+            last = None if store is None else _last_run(store, run_id, options.source)
             return plan_partial_run(store, workflow, part, inputs, options, last=last)
 
         def start_or_ask(planned: PartialRunPlan) -> None:

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
-from PySide6.QtWidgets import QMessageBox, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.controllers.consent_controller import ConsentController
 from app.controllers.key_controller import KeyController
-from app.dialogs import FileDialogs, ask_question
+from app.dialogs import FileDialogs
 from app.engine_thread import EngineThread
 from app.history.store_client import StoreClient
 from app.run_view_state import LiveRun
@@ -115,9 +115,6 @@ def _models(
     return engine.models
 
 
-_Role = QMessageBox.ButtonRole
-
-
 class RunController(QObject):
     """Implements the run commands.
 
@@ -201,14 +198,9 @@ class RunController(QObject):
         structure, path = document.session.structure_now, document.session.path
 
         def options() -> BatchOptions:
-            folder = path.parent if path is not None and document.may_use_folder else None
-            source = "" if path is None else str(path)
             store = self._store.store
-
-            def fresh() -> RunOptions:
-                return run_options(structure, self._engine, self._preferences, folder, store, source)
-
-            run = replace(permitted(fresh(), document), store=None)
+            fresh = partial(document_options, document, structure, self._engine, self._preferences, store)
+            run = replace(fresh(), store=None)
             return BatchOptions(run=run, store=store, models=lambda: fresh().models or Models())
 
         folder = None if path is None else path.parent
@@ -273,15 +265,12 @@ class RunController(QObject):
         self, document: DocumentPage, values: dict[str, Value], then: Callable[[], object], *, paused: bool
     ) -> None:
         session = document.session
-        folder = session.path.parent if session.path is not None and document.may_use_folder else None
 
         def start() -> None:
             if document.is_closed:
                 return
-            source = str(session.path) if session.path is not None else ""
-            store = self._store.store
-            options = run_options(session.structure_now, self._engine, self._preferences, folder, store, source)
-            options = permitted(options, document)
+            access = self._engine, self._preferences, self._store.store
+            options = document_options(document, session.structure_now, *access)
             session.start_run(values, options, paused=paused)
             then()
 
@@ -292,8 +281,13 @@ class RunController(QObject):
         self._keys.before_run(session, begin)
 
 
-def permitted(options: RunOptions, document: DocumentPage) -> RunOptions:
-    """Return the options with what the user has allowed the document."""
+def document_options(
+    document: DocumentPage, structure: Structure, engine: EngineThread, preferences: Preferences, store: Store | None
+) -> RunOptions:
+    """Return the options of a new run of a document, with what the user has allowed it; see `run_options`."""
+    path = document.session.path
+    folder = path.parent if path is not None and document.may_use_folder else None
+    options = run_options(structure, engine, preferences, folder, store, "" if path is None else str(path))
     return replace(
         options,
         allow_code=document.may_run_code,
@@ -348,43 +342,6 @@ def _last_inputs(session: Session) -> dict[str, Value]:
     """Return the inputs of the last run, without those that were the document's defaults."""
     workflow, values = session.shown.last_inputs_of, session.shown.last_inputs
     return given_inputs(workflow, values) if workflow is not None else values
-
-
-def ask_about_runs(
-    window: QWidget,
-    documents: list[DocumentPage],
-    stop: Callable[[], object],
-    leave: Callable[[], object],
-    *,
-    wait: bool,
-) -> None:
-    """Ask what to do with the runs of documents that are being closed.
-
-    Args:
-        window: The parent of the dialog.
-        documents: The documents with runs.
-        stop: Called to stop the runs.
-        leave: Called to let them finish in the background, or wait in the history.
-        wait: Whether all of them wait for an answer and are stored.
-    """
-    names = ", ".join(f"“{document.session.name}”" for document in documents)
-    is_one = len(documents) == 1
-    if wait:
-        text = f"{names} {'is' if is_one else 'are'} waiting for your answer."
-        detail, leave_title = "You can resume the run from the Runs panel and answer then.", "Answer later"
-    else:
-        text = f"{names} {'is' if is_one else 'are'} still running."
-        detail, leave_title = "It can finish in the background. You will be notified when it ends.", "Run in background"
-    ask_question(
-        window,
-        text,
-        detail,
-        [
-            (leave_title, _Role.AcceptRole, leave),
-            ("Stop", _Role.DestructiveRole, stop),
-            ("Cancel", _Role.RejectRole, lambda: None),
-        ],
-    )
 
 
 class RunBarPresenter:
