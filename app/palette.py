@@ -39,7 +39,6 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QAbstractScrollArea,
-    QLineEdit,
     QListView,
     QStyle,
     QStyledItemDelegate,
@@ -51,7 +50,7 @@ from app.gallery.gallery import Template, bundled_templates
 from app.search import match_score
 from app.theme.style import elide_two_lines, icon, style
 from app.theme.tokens import FONT_SIZE_SMALL, UNIT
-from app.theme.widgets import PlainLabel, plain_tool_tip, vbox
+from app.theme.widgets import PlainLabel, plain_tool_tip, search_field, vbox
 from engine.nodes.node_registry import Registry
 from engine.nodes.spec import PAIR_BY_END, AnySpec, Category
 from engine.tools.registry import all_tools, builtin_tools
@@ -440,10 +439,7 @@ class Palette(QWidget):
         self._registry = registry
         self._templates, _problems = bundled_templates()
         self._model = PaletteModel()
-        self.filter = QLineEdit()
-        self.filter.setPlaceholderText("Filter nodes")
-        self.filter.setAccessibleName("Filter nodes and templates")
-        self.filter.setClearButtonEnabled(True)
+        self.filter = search_field("Filter nodes", "Filter nodes and templates")
         self.filter.textChanged.connect(self._show)
         self.filter.returnPressed.connect(self._choose_first)
         self.filter.installEventFilter(self)

@@ -35,10 +35,10 @@ from app.theme.widgets import (
     PlainLabel,
     ProgressBar,
     hbox,
-    ignore_wheel_in_fields,
     inset_number,
     push_button,
     resize_on_screen,
+    scroll_area,
     vbox,
 )
 from app.worker import Worker
@@ -354,14 +354,10 @@ class BatchWindow(QDialog):
 
     def _scrolled_inputs(self) -> QScrollArea:
         """Return the form for the inputs in a scroll area that is at most as high as the form."""
-        area = QScrollArea(self)
-        area.setWidgetResizable(True)
+        area = scroll_area(self.form, self)
         area.setFrameShape(QFrame.Shape.NoFrame)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Maximum)
-        area.setWidget(self.form)
-        ignore_wheel_in_fields(area)
         return area
 
     def _open_current(self) -> None:

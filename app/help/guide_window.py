@@ -23,7 +23,6 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import (
     QDialog,
-    QLineEdit,
     QListWidget,
     QListWidgetItem,
     QSplitter,
@@ -40,7 +39,7 @@ from app.help.guide import START, Contents, Guide, Hit, anchor_of, is_external, 
 from app.inspector.markdown_view import confirm_link, style_markdown
 from app.theme.style import ThemedIcon, style
 from app.theme.tokens import UNIT
-from app.theme.widgets import ElidedLabel, PlainLabel, hbox, resize_on_screen, vbox
+from app.theme.widgets import ElidedLabel, PlainLabel, hbox, resize_on_screen, search_field, vbox
 from app.timers import call_between_frames
 from app.worker import Worker
 from engine.bundled import docs_folder
@@ -344,10 +343,7 @@ class GuideWindow(QDialog):
         self._fitted_for = 0.0
         self._typed = QTimer(self, singleShot=True, interval=SEARCH_DELAY_MS)
         self._worker = Worker(self, is_awaited=False)
-        self.search = QLineEdit()
-        self.search.setPlaceholderText("Search the guide")
-        self.search.setAccessibleName("Search the guide")
-        self.search.setClearButtonEnabled(True)
+        self.search = search_field("Search the guide")
         self.count = PlainLabel("", look="dim small")
         self.contents = self._contents_tree()
         self.hits = QListWidget()

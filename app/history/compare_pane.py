@@ -238,8 +238,7 @@ class ComparePane(QPlainTextEdit):
         self._is_following = False
         self._current: Range | None = None
         self._is_awaited = False  # whether the current change has still to be inserted
-        self._filling = QTimer(self)
-        self._filling.setInterval(0)
+        self._filling = QTimer(self, interval=0)
         self._filling.timeout.connect(self._put_in)
         self.verticalScrollBar().valueChanged.connect(self._note_scroll)
         style().changed.connect(self._apply_theme)

@@ -14,7 +14,6 @@ from PySide6.QtWidgets import (
     QFrame,
     QLineEdit,
     QPlainTextEdit,
-    QScrollArea,
     QSpinBox,
     QWidget,
 )
@@ -27,7 +26,7 @@ from app.inspector.field_spec import FieldSpec, field_specs
 from app.inspector.model_list import ModelComboBox, ModelSource
 from app.inspector.result_text import value_text
 from app.inspector.text_editors import NumberBox, format_number, parse_number
-from app.inspector.text_widgets import GrowingEdit
+from app.inspector.text_widgets import GrowingEdit, exact_text
 from app.runs.loop_status import unit_of
 from app.theme.tokens import UNIT
 from app.theme.widgets import (
@@ -36,11 +35,11 @@ from app.theme.widgets import (
     MessageBar,
     PlainLabel,
     hbox,
-    ignore_wheel_in_fields,
     inset_number,
     plain_tool_tip,
     push_button,
     resize_on_screen,
+    scroll_area,
     vbox,
 )
 from app.worker import Worker
@@ -351,7 +350,7 @@ class ForkForm(QWidget):
         self._models = models
         self._column = vbox(spacing=2, margins=(0, 0, 4, 0), parent=self)
         self.value = self._value_edit()
-        self._value_at_first = _text_of(self.value)
+        self._value_at_first = exact_text(self.value)
         self.prompts: dict[tuple[str, str], GrowingEdit] = {}
         self._prompts_at_first: dict[tuple[str, str], str] = {}
         for node in place.prompted:
@@ -383,7 +382,7 @@ class ForkForm(QWidget):
         return Changes(settings, value, has_value, model or None, max_iterations)
 
     def _changed_value(self) -> tuple[bool, Value]:
-        text, old = _text_of(self.value), self._place.value
+        text, old = exact_text(self.value), self._place.value
         if text == self._value_at_first:  # not the original value, because a field replaces some characters
             return False, None
         if old is None or isinstance(old, str):
@@ -401,7 +400,7 @@ class ForkForm(QWidget):
         edit = QPlainTextEdit()
         edit.setTabChangesFocus(True)
         edit.setMinimumHeight(30 * UNIT)
-        edit.setPlainText(_shown(self._place.value))
+        edit.setPlainText("" if self._place.value is None else value_text(self._place.value))
         edit.textChanged.connect(self.edited)
         self._add(title, edit)
         return edit
@@ -445,15 +444,6 @@ def _prompts(node: Node) -> list[tuple[str, str]]:
         return []
     fields = field_specs(spec.config)
     return [(name, fields[name].title) for name in ("system", "prompt", "criteria") if name in fields]
-
-
-def _text_of(edit: QPlainTextEdit) -> str:
-    """Return the text of a field with its non-breaking spaces, which `toPlainText` replaces."""
-    return edit.document().toRawText().replace("\u2029", "\n")
-
-
-def _shown(value: Value) -> str:
-    return "" if value is None else value_text(value)
 
 
 SIZE: Final = QSize(920, 640)
@@ -511,9 +501,7 @@ class ForkDialog(QDialog):
         self.run.setDefault(True)
         self.cancel = push_button("Cancel", self.reject)
         self._arrange()
-        self._timer = QTimer(self)
-        self._timer.setSingleShot(True)
-        self._timer.setInterval(PLAN_DELAY_MS)
+        self._timer = QTimer(self, singleShot=True, interval=PLAN_DELAY_MS)
         self._timer.timeout.connect(self._update_plan)
         self.form.edited.connect(self._plan_later)
         self._update_plan()
@@ -526,12 +514,8 @@ class ForkDialog(QDialog):
             look="dim",
             wrap=True,
         )
-        area = QScrollArea()
-        area.setWidgetResizable(True)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        area = scroll_area(self.form)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setWidget(self.form)
-        ignore_wheel_in_fields(area)
         columns = hbox((area, 3), (self._plan_card(), 2), spacing=4)
         bottom = hbox(STRETCH, self.cancel, self.run, spacing=2)
         # The problem is below the form, which would jump while the user types.
@@ -548,11 +532,7 @@ class ForkDialog(QDialog):
             column.addSpacing(2 * UNIT)
         column.addWidget(self.warnings)
         column.addStretch(1)
-        scroll = QScrollArea()
-        scroll.setWidgetResizable(True)
-        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        scroll.setWidget(card)
-        return scroll
+        return scroll_area(card)
 
     def _plan_later(self) -> None:
         self.plan, self._is_changed = None, True

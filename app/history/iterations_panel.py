@@ -341,9 +341,7 @@ class IterationsPanel(QWidget):
         self.split = QSplitter(Qt.Orientation.Horizontal, self)
         self._header = QWidget(self)
         self.scroll_area = QScrollArea(self)
-        self._update_timer = QTimer(self)
-        self._update_timer.setSingleShot(True)
-        self._update_timer.setInterval(_UPDATE_DELAY_MS)
+        self._update_timer = QTimer(self, singleShot=True, interval=_UPDATE_DELAY_MS)
         self._update_timer.timeout.connect(self.refresh)
         self._readout_timer = QTimer(self, singleShot=True)  # waits for the new width of its label
         self._readout_timer.timeout.connect(self._show_readout)

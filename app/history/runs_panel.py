@@ -25,7 +25,6 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QComboBox,
     QHeaderView,
-    QLineEdit,
     QMenu,
     QMessageBox,
     QPushButton,
@@ -50,7 +49,7 @@ from app.history.runs_model import (
 from app.history.store_client import StoreClient
 from app.theme.style import ICON_SIZE, ThemedIcon, style
 from app.theme.tokens import UNIT
-from app.theme.widgets import STRETCH, MessageBar, PlainLabel, ResponsiveRow, push_button, vbox
+from app.theme.widgets import STRETCH, MessageBar, PlainLabel, ResponsiveRow, push_button, search_field, vbox
 from app.worker import Worker
 from engine.errors import EngineError
 from engine.safe_file_io import replace_file
@@ -428,12 +427,9 @@ class RunsPanel(QWidget):
         self.total = PlainLabel("", self, look="dim small")
         self._make_filters()
         self._arrange()
-        self._poll = QTimer(self)
-        self._poll.setInterval(POLL_MS)
+        self._poll = QTimer(self, interval=POLL_MS)
         self._poll.timeout.connect(self._poll_changes)
-        self._typing = QTimer(self)
-        self._typing.setSingleShot(True)
-        self._typing.setInterval(TYPING_MS)
+        self._typing = QTimer(self, singleShot=True, interval=TYPING_MS)
         self._typing.timeout.connect(self.reload)
         self.run_actions.reported.connect(self._report)
         access.opened.connect(self._reload_if_shown)
@@ -505,10 +501,7 @@ class RunsPanel(QWidget):
         return made
 
     def _make_filters(self) -> None:
-        self.text = QLineEdit(self)
-        self.text.setPlaceholderText("Workflow")
-        self.text.setAccessibleName("Filter by workflow name")
-        self.text.setClearButtonEnabled(True)
+        self.text = search_field("Workflow", "Filter by workflow name", self)
         self.text.setMaximumWidth(60 * UNIT)
         self.text.textChanged.connect(lambda _text: self._typing.start())
         self.status = QComboBox(self)

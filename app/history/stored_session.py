@@ -392,8 +392,7 @@ class ExternalRunPoller(QObject):
         self._worker = Worker(self)
         self._run_id = ""
         self._known: tuple[RunStatus, bool] | None = None
-        self._timer = QTimer(self)
-        self._timer.setInterval(POLL_MS)
+        self._timer = QTimer(self, interval=POLL_MS)
         self._timer.timeout.connect(self._poll_if_visible)
 
     def start(self, summary: RunSummary, *, is_owned: bool) -> None:

@@ -8,14 +8,14 @@ from typing import Any, Final, cast
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QStandardItem, QStandardItemModel
-from PySide6.QtWidgets import QCheckBox, QComboBox, QPushButton, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QPushButton, QToolButton, QWidget
 
 from app.inspector.editor import MIXED, MULTIPLE_VALUES, ConfigBinding, Editor, describe_widget
 from app.inspector.field_spec import FieldSpec
 from app.inspector.model_list import ModelComboBox
 from app.theme.style import ThemedIcon
 from app.theme.tokens import UNIT
-from app.theme.widgets import PlainLabel, Switch, discard, hbox, plain_tool_tip
+from app.theme.widgets import PlainLabel, Switch, discard, hbox, plain_tool_tip, vbox
 from engine.exits.loop_conditions import condition_specs
 from engine.nodes.agent import turn_strategies
 from engine.nodes.agent_tools import tool_choices
@@ -271,8 +271,7 @@ class ModelListEditor(Editor):
     def __init__(self, field: FieldSpec, binding: ConfigBinding, parent: QWidget | None = None) -> None:
         super().__init__(field, binding, parent)
         self.rows: list[tuple[ModelComboBox, QToolButton]] = []
-        self._list = QVBoxLayout()
-        self._list.setSpacing(UNIT)
+        self._list = vbox(spacing=1)
         self.box.addLayout(self._list)
         self.add = QPushButton("Add", self)
         self.register(self.add, f"Add: {field.title}")

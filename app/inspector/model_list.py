@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QComboBox,
     QCompleter,
     QDialog,
-    QLineEdit,
     QListWidget,
     QListWidgetItem,
     QPushButton,
@@ -22,7 +21,16 @@ from shiboken6 import isValid
 
 from app.theme.style import ThemedIcon, style
 from app.theme.tokens import FONT_SIZE_SMALL
-from app.theme.widgets import HintDelegate, PlainLabel, disabled_item, hbox, plain_tool_tip, push_button, vbox
+from app.theme.widgets import (
+    HintDelegate,
+    PlainLabel,
+    disabled_item,
+    hbox,
+    plain_tool_tip,
+    push_button,
+    search_field,
+    vbox,
+)
 from engine.models.known_models import matches_model
 
 WIDTH: Final = 400
@@ -125,10 +133,7 @@ class ModelList(QDialog):
         self.setAccessibleName("Models")
         self._source = source
         self._chosen = chosen
-        self.filter = QLineEdit(self)
-        self.filter.setPlaceholderText("Filter models")
-        self.filter.setAccessibleName("Filter models")
-        self.filter.setClearButtonEnabled(True)
+        self.filter = search_field("Filter models", parent=self)
         self.filter.textChanged.connect(lambda _text: self._show())
         self.filter.installEventFilter(self)
         self.list = QListWidget(self)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFrame, QPushButton, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QPushButton, QToolButton, QWidget
 
 from app.inspector.editor import ConfigBinding, Editor, FieldProblem, describe_widget, mark_invalid
 from app.inspector.field_spec import FieldKind, FieldSpec, field_specs
@@ -230,8 +230,7 @@ class ObjectListEditor(Editor):
         super().__init__(field, binding, parent)
         self._make_editor = make_editor
         self.entries: list[ObjectEntry] = []
-        self._list = QVBoxLayout()
-        self._list.setSpacing(2 * UNIT)
+        self._list = vbox(spacing=2)
         self.box.addLayout(self._list)
         self.add = QPushButton("Add", self)
         self.register(self.add, f"Add: {field.title}")

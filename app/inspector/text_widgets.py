@@ -220,8 +220,7 @@ class LongTextView(QWidget):
         self.more.setProperty("link", True)
         self.more.clicked.connect(self._expand)
         vbox(self.view, self.more, spacing=1, parent=self)
-        self._timer = QTimer(self)
-        self._timer.setInterval(0)
+        self._timer = QTimer(self, interval=0)
         self._timer.timeout.connect(self._add_piece)
         self._offer_more()
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QColor, QGuiApplication, QKeySequence, QShortcut, QTextCursor, QTextDocument
-from PySide6.QtWidgets import QDialog, QLineEdit, QPlainTextEdit, QTextBrowser, QTextEdit, QToolButton, QWidget
+from PySide6.QtWidgets import QDialog, QPlainTextEdit, QTextBrowser, QTextEdit, QToolButton, QWidget
 
 from app.inspector.editor import describe_widget
 from app.inspector.json_tree import JsonTree
@@ -16,7 +16,7 @@ from app.inspector.markdown_view import MarkdownView, has_markdown
 from app.inspector.result_text import json_container, value_text
 from app.inspector.text_widgets import LongTextView, from_utf16_units, to_utf16_units
 from app.theme.style import ThemedIcon, reading_mode, style
-from app.theme.widgets import STRETCH, PlainLabel, hbox, resize_on_screen, vbox
+from app.theme.widgets import STRETCH, PlainLabel, hbox, resize_on_screen, search_field, vbox
 from engine.formatting import format_count
 from engine.values import Value
 
@@ -152,10 +152,7 @@ class ValueViewer(QDialog):
         self.setWindowTitle(title)
         self.view = ValueView(title, self, fills=True)
         self.view.show_value(value, is_exact=is_exact)
-        self.search = QLineEdit(self)
-        self.search.setPlaceholderText("Find")
-        self.search.setClearButtonEnabled(True)
-        describe_widget(self.search, "Find in this text")
+        self.search = search_field("Find", "Find in this text", self)
         self.count = PlainLabel("", self, look="dim small")
         self.previous = self._button("mdi6.chevron-up", "Previous match (Shift+F3)", lambda: self.step(-1))
         self.next = self._button("mdi6.chevron-down", "Next match (F3)", lambda: self.step(1))

@@ -39,9 +39,9 @@ from app.theme.widgets import (
     PlainLabel,
     Switch,
     hbox,
-    ignore_wheel_in_fields,
     push_button,
     resize_on_screen,
+    scroll_area,
     set_tab_order,
     vbox,
 )
@@ -604,9 +604,4 @@ class SettingsDialog(QDialog):
 def _page(title: str, *sections: QWidget) -> QScrollArea:
     inner = QWidget()
     vbox(PlainLabel(title, look="heading"), *sections, STRETCH, spacing=8, margins=(6, 5, 6, 6), parent=inner)
-    area = QScrollArea()
-    area.setWidgetResizable(True)
-    area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-    area.setWidget(inner)
-    ignore_wheel_in_fields(area)
-    return area
+    return scroll_area(inner)

@@ -35,6 +35,7 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QLayout,
+    QLineEdit,
     QListWidgetItem,
     QProgressBar,
     QPushButton,
@@ -198,6 +199,21 @@ def push_button(
     return button
 
 
+def search_field(prompt: str, name: str = "", parent: QWidget | None = None) -> QLineEdit:
+    """Create a field for a search text, with a button that clears it.
+
+    Args:
+        prompt: Shown while it is empty.
+        name: Accessible name; `prompt` by default.
+        parent: The parent widget.
+    """
+    field = QLineEdit(parent)
+    field.setPlaceholderText(prompt)
+    field.setAccessibleName(name or prompt)
+    field.setClearButtonEnabled(True)
+    return field
+
+
 def disabled_item(text: str) -> QListWidgetItem:
     """Return an item of a list that only informs."""
     item = QListWidgetItem(text)
@@ -340,11 +356,7 @@ class CollapsibleSection(QWidget):
         self.button.setProperty("fold", True)
         self._icon = ThemedIcon(self.button, "mdi6.chevron-right", "dim")
         self.button.toggled.connect(self._toggle)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(2 * UNIT)
-        layout.addWidget(self.button, 0, Qt.AlignmentFlag.AlignLeft)
-        layout.addWidget(body)
+        vbox((self.button, Qt.AlignmentFlag.AlignLeft), body, spacing=2, parent=self)
         self._show_body(is_open)
 
     @property
@@ -388,24 +400,15 @@ class MessageBar(QFrame):
         self._sign.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._sign.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self._icon = ThemedIcon(self._sign, *HINT_ICONS[kind])
-        self._buttons = QHBoxLayout()
-        self._buttons.setSpacing(2 * UNIT)
+        self._buttons = hbox(spacing=2)
         close = QToolButton()
         close.setAccessibleName("Close message")
         close.setToolTip("Close")
         ThemedIcon(close, "mdi6.close")
         close.clicked.connect(self._close)
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(2 * UNIT, UNIT, 2 * UNIT, UNIT)
-        layout.setSpacing(2 * UNIT)
-        self._body = QBoxLayout(QBoxLayout.Direction.LeftToRight)
-        self._body.setSpacing(2 * UNIT)
-        self._body.addWidget(self._label, 1)
-        self._body.addLayout(self._buttons)
+        self._body = hbox((self._label, 1), self._buttons, spacing=2)
         self._body.setAlignment(self._buttons, Qt.AlignmentFlag.AlignLeft)
-        layout.addWidget(self._sign)
-        layout.addLayout(self._body, 1)
-        layout.addWidget(close)
+        hbox(self._sign, (self._body, 1), close, spacing=2, margins=(2, 1, 2, 1), parent=self)
         self.say(text, kind)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -466,12 +469,7 @@ class ResponsiveRow(QWidget):
     def __init__(self, first: Sequence[QWidget], second: Sequence[QWidget], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._groups = [hbox(*first, spacing=2), hbox(*second, spacing=2)]
-        self._both = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
-        self._both.setContentsMargins(0, 0, 0, 0)
-        self._both.setSpacing(2 * UNIT)
-        self._both.addLayout(self._groups[0])
-        self._both.addStretch(1)
-        self._both.addLayout(self._groups[1])
+        self._both = hbox(self._groups[0], STRETCH, self._groups[1], spacing=2, parent=self)
 
     @property
     def is_stacked(self) -> bool:
@@ -500,13 +498,16 @@ class ResponsiveRow(QWidget):
 _FIELD_TYPES = (QAbstractSpinBox, QComboBox, QSlider)
 
 
-def ignore_wheel_in_fields(area: QScrollArea) -> None:
-    """Let the mouse wheel scroll a page over all fields that it contains now."""
-    page = area.widget()
-    assert page is not None
+def scroll_area(page: QWidget, parent: QWidget | None = None) -> QScrollArea:
+    """Create a scroll area for a page. The mouse wheel scrolls it, also over the fields that it contains now."""
+    area = QScrollArea(parent)
+    area.setWidgetResizable(True)
+    area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+    area.setWidget(page)
     for kind in _FIELD_TYPES:
         for field in page.findChildren(kind):
             ignore_wheel_unless_focused(field)
+    return area
 
 
 def ignore_wheel_unless_focused(widget: QWidget) -> None:
@@ -641,9 +642,7 @@ class MessageBars(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._bars: dict[str, MessageBar] = {}
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(0)
+        self._column = vbox(spacing=0, parent=self)
 
     def say(
         self, topic: str, text: str, kind: str = "info", buttons: Sequence[tuple[str, Callable[[], object]]] = ()

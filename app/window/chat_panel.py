@@ -7,7 +7,7 @@ from typing import Final
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QShowEvent
-from PySide6.QtWidgets import QFrame, QScrollArea, QWidget
+from PySide6.QtWidgets import QFrame, QWidget
 
 from app.history.chat_turns import ChatPage, ChatTurn, chat_input, read_chat, turn_of_run
 from app.history.store_client import StoreClient
@@ -17,7 +17,7 @@ from app.inspector.text_widgets import GrowingEdit
 from app.runs.run_status import state_line
 from app.session import Session
 from app.theme.style import set_style_properties
-from app.theme.widgets import STRETCH, PlainLabel, hbox, plain_tool_tip, push_button, vbox
+from app.theme.widgets import STRETCH, PlainLabel, hbox, plain_tool_tip, push_button, scroll_area, vbox
 from app.window.question_cards import QuestionStack
 from app.worker import Worker
 from engine.formatting import format_count
@@ -151,17 +151,14 @@ class ChatPanel(QWidget):
         self.send = push_button("Send", self._press, self)
         self._column = QWidget()
         self._rows = vbox(spacing=5, margins=(0, 0, 3, 2))
-        self._area = QScrollArea(self)
+        self._area = scroll_area(self._column, self)
+        self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._arrange()
         self._connect()
         self._update_field()
 
     def _arrange(self) -> None:
         vbox(self.earlier, self.empty, self._rows, STRETCH, spacing=3, parent=self._column)
-        self._area.setWidgetResizable(True)
-        self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self._area.setWidget(self._column)
         row = hbox((self.field, 1), (self.send, Qt.AlignmentFlag.AlignBottom), spacing=2)
         vbox((self._area, 1), self.questions, row, spacing=2, margins=(0, 0, 3, 3), parent=self)
 

@@ -15,7 +15,6 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QPlainTextEdit,
     QPushButton,
-    QScrollArea,
     QSizePolicy,
     QStackedWidget,
     QToolButton,
@@ -28,7 +27,7 @@ from app.runs.run_view_model import node_of
 from app.session import Session
 from app.theme.style import ThemedIcon, set_style_properties
 from app.theme.tokens import UNIT
-from app.theme.widgets import STRETCH, Badge, ElidedLabel, PlainLabel, hbox, push_button, vbox
+from app.theme.widgets import STRETCH, Badge, ElidedLabel, PlainLabel, hbox, push_button, scroll_area, vbox
 from engine.errors import EngineError
 from engine.events import NodeWaiting
 from engine.formatting import format_members
@@ -114,10 +113,7 @@ class QuestionCard(QFrame):
         return button
 
     def _arrange(self, *, is_column: bool) -> None:
-        area = QScrollArea(self)
-        area.setWidgetResizable(True)
-        area.setWidget(self.message)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        area = scroll_area(self.message, self)
         area.setMinimumHeight(8 * UNIT)
         self.message.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
         buttons = hbox(STRETCH, spacing=2)

@@ -23,7 +23,6 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QPlainTextEdit,
     QPushButton,
-    QScrollArea,
     QSpinBox,
     QWidget,
 )
@@ -36,10 +35,10 @@ from app.theme.widgets import (
     STRETCH,
     PlainLabel,
     hbox,
-    ignore_wheel_in_fields,
     inset_number,
     push_button,
     resize_on_screen,
+    scroll_area,
     vbox,
 )
 from app.worker import Worker
@@ -452,13 +451,8 @@ class RunDialog(QDialog):
             form.addWidget(PlainLabel("This workflow has no inputs.", inside, look="dim"))
         if not any(isinstance(field.editor, QPlainTextEdit) for field in self.fields):
             form.addStretch(1)
-        area = QScrollArea(self)
-        area.setWidgetResizable(True)
-        area.setWidget(inside)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        ignore_wheel_in_fields(area)
         vbox(
-            (area, 1),
+            (scroll_area(inside, self), 1),
             self.boxes,
             hbox(STRETCH, cancel, self.run, spacing=2),
             spacing=4,
