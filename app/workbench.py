@@ -448,7 +448,7 @@ class Workbench(QObject):
 
     def _show_run(self, run_id: str) -> None:
         """Open a stored run, and bring this window in front of the one where it was chosen."""
-        self.history.open_run(run_id)
+        self.history.tabs.open_run(run_id)
         self.window.come_to_front()
 
     def _report_settings(self, notice: str) -> None:
@@ -651,7 +651,7 @@ class Workbench(QObject):
     def _show_iterations(self, document: DocumentPage, run_id: str) -> None:
         """Show the iterations of a run of a document."""
         if run_id != document.session.shown.run_id:
-            self.history.open_run(run_id)
+            self.history.tabs.open_run(run_id)
         self.bottom_panel.unfold("iterations")
 
     def _show_failure(self, document: DocumentPage, run_id: str) -> None:
@@ -659,7 +659,7 @@ class Workbench(QObject):
         if run_id == document.session.shown.run_id:
             document.show_failure()
         else:
-            self.history.open_run(run_id)
+            self.history.tabs.open_run(run_id)
 
     def _show_inspector(self) -> None:
         action = self.actions_by_name["show_inspector"]

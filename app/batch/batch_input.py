@@ -56,19 +56,15 @@ class TableField(QWidget):
         """The folder of the file, or None."""
         return self._source.parent if isinstance(self._source, Path) else None
 
-    def read_file(self, path: Path) -> None:
-        """Read the table from a file."""
-        self._begin(path)
-
     def paste_table(self) -> None:
         """Read the table from the clipboard: a copied file, or cells as text."""
         data = _clipboard()
         if data is None:
             return
         if files := dropped_files(data):
-            self._begin(files[0])
+            self.read(files[0])
         elif data.text().strip():
-            self._begin(data.text())
+            self.read(data.text())
 
     def show_table(self, table: Table) -> None:
         """Show a table with its sheets and encoding."""
@@ -109,9 +105,10 @@ class TableField(QWidget):
         self._choices[box].setVisible(is_needed)
 
     def _ask(self) -> None:
-        self._asker.open_text(self, self.read_file, "Choose a table", FILTER)
+        self._asker.open_text(self, self.read, "Choose a table", FILTER)
 
-    def _begin(self, source: Path | str) -> None:
+    def read(self, source: Path | str) -> None:
+        """Read the table from a file, or from a text with its cells."""
         self._source = source
         self.sheet.clear()
         self.encoding.setCurrentIndex(0)

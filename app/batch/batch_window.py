@@ -264,7 +264,7 @@ class BatchWindow(QDialog):
 
     def show_table(self, path: Path) -> None:
         """Read a table in a thread and show its columns."""
-        self.source.read_file(path)
+        self.source.read(path)
 
     def write_to(self, path: Path) -> None:
         """Also write the results to a file."""

@@ -31,6 +31,7 @@ class AddButtonItem(QGraphicsItem):
 
     Attributes:
         requested: Called with the output whose button was clicked.
+        ports: The outputs that have a button.
     """
 
     requested: Callable[[CanvasPort], object]
@@ -38,7 +39,7 @@ class AddButtonItem(QGraphicsItem):
     def __init__(self) -> None:
         super().__init__()
         self.requested = lambda _port: None
-        self._ports: list[CanvasPort] = []
+        self.ports: list[CanvasPort] = []
         self._bounds = QRectF()
         self._hovered: CanvasPort | None = None
         self._pressed: CanvasPort | None = None
@@ -48,20 +49,15 @@ class AddButtonItem(QGraphicsItem):
         self.setToolTip("Add the next node")
         self.setVisible(False)
 
-    @property
-    def ports(self) -> list[CanvasPort]:
-        """The outputs that have a button."""
-        return self._ports
-
     def show_for(self, ports: Iterable[CanvasPort]) -> None:
         """Show a button beside each of these outputs."""
-        self._ports = list(ports)  # first: what yields them may ask the scene, which would index the old geometry
+        self.ports = list(ports)  # first: what yields them may ask the scene, which would index the old geometry
         self.prepareGeometryChange()
         self._bounds = QRectF()
-        for port in self._ports:
+        for port in self.ports:
             self._bounds = self._bounds.united(button_rect(port))
-        self._hovered = self._hovered if self._hovered in self._ports else None
-        self.setVisible(bool(self._ports))
+        self._hovered = self._hovered if self._hovered in self.ports else None
+        self.setVisible(bool(self.ports))
         self.update()
 
     def boundingRect(self) -> QRectF:
@@ -72,7 +68,7 @@ class AddButtonItem(QGraphicsItem):
         """Return the clickable area; none while zoomed out too far to paint the buttons."""
         path = QPainterPath()
         if zoom_of_view(self) >= PORTS_FROM:
-            for port in self._ports:
+            for port in self.ports:
                 path.addEllipse(button_rect(port))
         return path
 
@@ -82,7 +78,7 @@ class AddButtonItem(QGraphicsItem):
             return
         theme = canvas_style()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        for port in self._ports:
+        for port in self.ports:
             is_hovered = port is self._hovered
             painter.setPen(pen(theme.color("accent", 255 if is_hovered else 160), 1.5))
             painter.setBrush(theme.color("accent" if is_hovered else "panel"))
@@ -114,7 +110,7 @@ class AddButtonItem(QGraphicsItem):
             self.requested(pressed)
 
     def _port_at(self, position: QPointF) -> CanvasPort | None:
-        return next((port for port in self._ports if button_rect(port).contains(position)), None)
+        return next((port for port in self.ports if button_rect(port).contains(position)), None)
 
 
 def _center(port: CanvasPort) -> QPointF:

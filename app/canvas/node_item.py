@@ -128,29 +128,28 @@ HIGHLIGHT_RADIUS: Final = 9.0
 
 
 class PortHighlightItem(QGraphicsItem):
-    """Rings around all matching ports, as one item."""
+    """Rings around all matching ports, as one item.
+
+    Attributes:
+        positions: Centers of the highlighted ports.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self._positions: list[QPointF] = []
+        self.positions: list[QPointF] = []
         self._bounds = QRectF()
         self.setZValue(10)
         self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
         self.setVisible(False)
 
-    @property
-    def positions(self) -> list[QPointF]:
-        """Centers of the highlighted ports."""
-        return self._positions
-
     def show_ports(self, ports: Iterable[CanvasPort]) -> None:
         """Highlight these ports."""
         self.prepareGeometryChange()
-        self._positions = [port.middle for port in ports]
+        self.positions = [port.middle for port in ports]
         self._bounds = QRectF()
-        for position in self._positions:
+        for position in self.positions:
             self._bounds = self._bounds.united(QRectF(position.x() - 12, position.y() - 12, 24, 24))
-        self.setVisible(bool(self._positions))
+        self.setVisible(bool(self.positions))
 
     def boundingRect(self) -> QRectF:
         """Return the bounds of all rings."""
@@ -165,7 +164,7 @@ class PortHighlightItem(QGraphicsItem):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(pen(canvas_style().color("accent"), 2.0))
         painter.setBrush(canvas_style().color("accent", 60))
-        for position in self._positions:
+        for position in self.positions:
             painter.drawEllipse(position, HIGHLIGHT_RADIUS, HIGHLIGHT_RADIUS)
 
 

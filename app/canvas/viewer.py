@@ -372,7 +372,7 @@ class CanvasViewer(ZoomPanView):
         self.key_handler: Callable[[QKeyEvent], bool] = lambda _event: False
         self.typing_guard = TypingGuard(self)
         self._pressed_pipe: EdgeItem | None = None
-        self._detached_pipe: EdgeItem | None = None
+        self.detached_pipe: EdgeItem | None = None
         self._pan_from: QPoint | None = None
         self._pan_button = Qt.MouseButton.NoButton
         self._space = False
@@ -608,7 +608,7 @@ class CanvasViewer(ZoomPanView):
     def end_live_connection(self) -> None:
         """Stop drawing an edge."""
         super().end_live_connection()
-        self._detached_pipe = None
+        self.detached_pipe = None
         self.hint_changed.emit("", QPoint())
         self.connecting.emit(None)
 
@@ -623,7 +623,7 @@ class CanvasViewer(ZoomPanView):
         """Finish drawing an edge."""
         if not self._LIVE_PIPE.isVisible():
             return
-        start, end, old = self._start_port, self._port_at(event.scenePos()), self._detached_pipe
+        start, end, old = self._start_port, self._port_at(event.scenePos()), self.detached_pipe
         position = event.scenePos()
         fits = end is not None and end is not start and self.rejection_reason(start, end) is None
         self._show_detached_edge()
@@ -641,20 +641,15 @@ class CanvasViewer(ZoomPanView):
     def _detach(self, edge: EdgeItem, position: QPointF) -> None:
         """Detach the nearer end of an edge; the edge is only hidden until the drop."""
         self._pressed_pipe = None
-        self._detached_pipe = edge
+        self.detached_pipe = edge
         edge.setVisible(False)
         port = edge.port_from_pos(position, reverse=True)
         assert isinstance(port, CanvasPort)
         self.start_live_connection(port)
 
     def _show_detached_edge(self) -> None:
-        if self._detached_pipe is not None:
-            self._detached_pipe.setVisible(True)
-
-    @property
-    def detached_pipe(self) -> EdgeItem | None:
-        """The edge whose end is being dragged."""
-        return self._detached_pipe
+        if self.detached_pipe is not None:
+            self.detached_pipe.setVisible(True)
 
     def _port_at(self, position: QPointF) -> CanvasPort | None:
         ports = [item for item in self.scene().items(position) if isinstance(item, CanvasPort)]

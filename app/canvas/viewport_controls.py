@@ -363,7 +363,11 @@ def _has_room(area: QRectF) -> bool:
 
 
 class FitToView:
-    """Fits the document into the view, beside the zoom buttons and the minimap."""
+    """Fits the document into the view, beside the zoom buttons and the minimap.
+
+    Attributes:
+        fit_again: Repeats the last fit.
+    """
 
     def __init__(self, view: DocumentView, viewer: CanvasViewer, controls: ZoomControls, minimap: Minimap) -> None:
         self._view, self._viewer = view, viewer
@@ -371,7 +375,7 @@ class FitToView:
         self._fitted: tuple[float, float, float] | None = None
         self._size = QSize()
         self._drag: QRect | None = None  # around the mouse while it drags, in coordinates of the view
-        self._fit_again = self.fit_all
+        self.fit_again = self.fit_all
         self._is_provisional = False
         view.nodes_created.connect(self._fit_when_complete)
         minimap.redrawn.connect(self._place_minimap)
@@ -431,7 +435,7 @@ class FitToView:
         self._note_fit(self.fit_initial_view)
 
     def _note_fit(self, again: Callable[[], None]) -> None:
-        self._fitted, self._fit_again = self._counter, again
+        self._fitted, self.fit_again = self._counter, again
         self._is_provisional = not self._view.is_complete
 
     def _fit_when_complete(self) -> None:
@@ -443,10 +447,6 @@ class FitToView:
     def is_fitted(self) -> bool:
         """Whether the document is still fitted: the view was not moved or zoomed since."""
         return self._fitted is not None and self._fitted == self._counter
-
-    def fit_again(self) -> None:
-        """Repeat the last fit."""
-        self._fit_again()
 
     @property
     def _counter(self) -> tuple[float, float, float] | None:

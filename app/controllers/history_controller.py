@@ -84,7 +84,7 @@ class HistoryController(QObject):
         self.access = access
         self._notices = notices
         self.tabs = tabs
-        self._resuming = resuming
+        self.resuming = resuming
         self._current = current
         self._answers = RemoteAnswers(window, access)
         self.compare: CompareWindow | None = None
@@ -106,31 +106,22 @@ class HistoryController(QObject):
     def panel(self) -> RunsPanel:
         """The list of runs."""
         panel = RunsPanel(self.access, self._dialogs, self._window)
-        panel.open_wanted.connect(self.open_run)
+        panel.open_wanted.connect(self.tabs.open_run)
         panel.resume_wanted.connect(self.resume)
         panel.other_history_wanted.connect(self._choose_history)
         panel.compare_wanted.connect(lambda left, right: self._compare(SideContent(left), SideContent(right)))
         return panel
 
-    @property
-    def pages(self) -> dict[str, HistoryPage]:
-        """The tabs that show stored runs, by run id."""
-        return self.tabs.pages
-
-    def open_run(self, run_id: str) -> None:
-        """Show a run, in the tab that shows it already or in a new one."""
-        self.tabs.open_run(run_id)
-
     def resume(self, summary: RunSummary) -> None:
         """Resume a run, after the questions that it takes."""
         if summary.status is RunStatus.WAITING:
-            self._answers.before_resuming(summary, lambda: self._resuming.resume(summary))
+            self._answers.before_resuming(summary, lambda: self.resuming.resume(summary))
         else:
-            self._resuming.resume(summary)
+            self.resuming.resume(summary)
 
     def resume_shown(self, document: DocumentPage) -> None:
         """Resume the run that the tab of a stored run shows, if it can be resumed."""
-        page = self.pages.get(document.session.shown.run_id)
+        page = self.tabs.pages.get(document.session.shown.run_id)
         if page is not None and page.summary is not None and can_resume(page.summary):
             self.resume(page.summary)
 
@@ -188,15 +179,11 @@ class HistoryController(QObject):
         if document is not None and document.session.shown.view_model is not None:
             self.compare_from(document, document.iterations.detail.place)
 
-    def fork_from(self, document: DocumentPage, place: str) -> None:
-        """Ask what to change in a fork from that place of the document's run, and run it."""
-        self._resuming.fork_from(document, place)
-
     def fork_current(self) -> None:
         """Fork from the selected iteration of the current document."""
         document = self._current()
         if document is not None and document.session.shown.view_model is not None:
-            self.fork_from(document, document.iterations.detail.place)
+            self.resuming.fork_from(document, document.iterations.detail.place)
 
     def export_current(self, document: DocumentPage) -> None:
         """Export the document's run to a file."""
@@ -212,7 +199,7 @@ class HistoryController(QObject):
         document.iterations_created.connect(lambda iterations: self._follow_iterations(document, iterations))
         document.inspector.compare_wanted.connect(lambda place: self.choose_run_to_compare(document, place))
         document.is_stored = lambda: self.access.store is not None and not document.bars.text(NOT_STORED)
-        document.resume_wanted.connect(lambda: self._resuming.resume_in(document))
+        document.resume_wanted.connect(lambda: self.resuming.resume_in(document))
         session.shown.started.connect(lambda: self._listen(document))
         session.shown.ended.connect(lambda: self.note_end(document))
         if not session.is_past:
@@ -221,7 +208,7 @@ class HistoryController(QObject):
     def _follow_iterations(self, document: DocumentPage, iterations: IterationsPanel) -> None:
         iterations.compare_wanted.connect(lambda place: self.compare_from(document, place))
         iterations.detail.run_compare_wanted.connect(lambda place: self.choose_run_to_compare(document, place))
-        iterations.fork_wanted.connect(lambda place: self.fork_from(document, place))
+        iterations.fork_wanted.connect(lambda place: self.resuming.fork_from(document, place))
         iterations.export_wanted.connect(lambda: self.export_current(document))
 
     def show_in_list(self, run_id: str) -> None:
@@ -235,7 +222,7 @@ class HistoryController(QObject):
         run_id = document.session.shown.run_id
         if run_id and not document.bars.text(NOT_STORED):
             self.access.ask(lambda store: store.find(run_id).run_id, self.stored.emit)
-        page = self.pages.get(run_id)
+        page = self.tabs.pages.get(run_id)
         if page is not None:
             self._ask(
                 lambda store: store.find(run_id),
@@ -309,7 +296,7 @@ class HistoryController(QObject):
                 state = "is waiting for your answer" if waits else "was interrupted"
                 text = f"The run “{run_title(unfinished[0])}” {state}. You can resume it."
                 run_id = unfinished[0].run_id
-                self._notices.say("unfinished", text, "info", [("Show run", lambda: self.open_run(run_id))])
+                self._notices.say("unfinished", text, "info", [("Show run", lambda: self.tabs.open_run(run_id))])
 
         self._ask(lambda store: (store.runs(EVERY_RUN, limit=1), store.runs(which, limit=1)), answered)
 

@@ -440,6 +440,9 @@ WIDEST: Final = 1240
 class Gallery(QWidget):
     """The start page.
 
+    Attributes:
+        recent: The list of recent files.
+
     Signals:
         template_chosen: The template at this path is to be opened.
         open_requested: The user wants to choose a file.
@@ -463,9 +466,9 @@ class Gallery(QWidget):
         super().__init__()
         self.setAccessibleName("Start")
         self._templates = TemplateGroups()
-        self._recent = RecentFiles()
-        self._recent.chosen.connect(self.recent_chosen)
-        self._recent_section = _section("Recent", self._recent)
+        self.recent = RecentFiles()
+        self.recent.chosen.connect(self.recent_chosen)
+        self._recent_section = _section("Recent", self.recent)
         self._recent_section.hide()
         self._diagram_worker = Worker(self, is_awaited=False)
         self._file_worker = Worker(self, is_awaited=False)
@@ -486,17 +489,12 @@ class Gallery(QWidget):
         """The template cards in order."""
         return self._templates.cards
 
-    @property
-    def recent(self) -> RecentFiles:
-        """The list of recent files."""
-        return self._recent
-
     def set_recent(self, paths: list[Path]) -> None:
         """Set the recent files, latest first."""
-        self._recent.show_files(paths)
+        self.recent.show_files(paths)
         self._recent_section.setVisible(bool(paths))
         if paths:
-            self._file_worker.ask(partial(_missing_files, paths), self._recent.mark_missing)
+            self._file_worker.ask(partial(_missing_files, paths), self.recent.mark_missing)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Create the diagrams after the first paint; they load much that the page does not need."""

@@ -65,6 +65,7 @@ class PageView(QTextBrowser):
         guide: The guide.
 
     Attributes:
+        name: The name of the page; empty before the first.
         marked: Start and end of each highlighted hit, in order.
 
     Signals:
@@ -76,7 +77,7 @@ class PageView(QTextBrowser):
     def __init__(self, guide: Guide) -> None:
         super().__init__()
         self._guide = guide
-        self._name = ""
+        self.name = ""
         self._query = ""
         self.marked: list[tuple[int, int]] = []
         self._drawn: QTextDocument | None = None
@@ -98,16 +99,11 @@ class PageView(QTextBrowser):
         self._show_horizontal_bar(0)
         style().changed.connect(self._draw_again)
 
-    @property
-    def name(self) -> str:
-        """The name of the page; empty before the first."""
-        return self._name
-
     def show_page(self, name: str, query: str = "") -> None:
         """Show a page from its beginning, with the words of a search highlighted."""
         self._query = query
-        if name != self._name:
-            self._name = name
+        if name != self.name:
+            self.name = name
             self._draw()
         self._mark()
         self.verticalScrollBar().setValue(0)
@@ -151,7 +147,7 @@ class PageView(QTextBrowser):
 
     def changeEvent(self, event: QEvent) -> None:
         """Keep the place on the page when the text size changes."""
-        if event.type() == QEvent.Type.FontChange and self._name:
+        if event.type() == QEvent.Type.FontChange and self.name:
             self._keep_place()
             self._resized.start()
         super().changeEvent(event)
@@ -193,7 +189,7 @@ class PageView(QTextBrowser):
 
     def _draw_again(self) -> None:
         """Draw the page in another theme or text size; a hidden page waits until it is shown."""
-        if self._name and self.isVisible():
+        if self.name and self.isVisible():
             self._keep_place()
             self._resized.start()
             self._draw()
@@ -203,7 +199,7 @@ class PageView(QTextBrowser):
         document = QTextDocument(self)
         document.setDocumentMargin(MARGIN)
         document.setDefaultFont(style().font())
-        markdown = self._guide.shown_markdown(self._name, style().theme.name)
+        markdown = self._guide.shown_markdown(self.name, style().theme.name)
         document.setMarkdown(markdown)
         style_markdown(document)
         self._painted.clear()
@@ -216,7 +212,7 @@ class PageView(QTextBrowser):
         self._mark()
 
     def _file(self, picture: str) -> str:
-        return str((self._guide.folder / self._name).parent / picture)
+        return str((self._guide.folder / self.name).parent / picture)
 
     def _fit_pictures(self) -> None:
         """Fit the pictures to the width, and load those again that were painted before."""

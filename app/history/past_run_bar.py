@@ -17,15 +17,20 @@ from engine.nodes.node_registry import Registry, builtin_registry
 
 
 class PastRunBar(QFrame):
-    """Bar above a past run: its name, origin, differences from the current workflow, and actions."""
+    """Bar above a past run: its name, origin, differences from the current workflow, and actions.
+
+    Attributes:
+        origin: Where the run comes from; empty if it is not a fork.
+        differences: Description of the differences; empty if there are none.
+    """
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._title = ElidedLabel("")
         self._more = ElidedLabel("", look="dim small")
         self._more.hide()
-        self._origin = ""
-        self._differences = ""
+        self.origin = ""
+        self.differences = ""
         self._buttons = hbox(spacing=2)
         self._by_title: dict[str, QPushButton] = {}
         texts = vbox(self._title, self._more, spacing=0)
@@ -37,27 +42,17 @@ class PastRunBar(QFrame):
         """Title of the run."""
         return self._title.full_text
 
-    @property
-    def origin(self) -> str:
-        """Where the run comes from; empty if it is not a fork."""
-        return self._origin
-
-    @property
-    def differences(self) -> str:
-        """Description of the differences; empty if there are none."""
-        return self._differences
-
     def say(self, text: str, origin: str = "") -> None:
         """Set the title of the run, and where it comes from."""
         self._title.set_full_text(text)
-        self._origin = origin
+        self.origin = origin
         self._show_more()
 
     def show_differences(self, lines: list[str]) -> None:
         """Show the differences from the current workflow."""
         count = len(lines)
         words = f"{format_count(count, 'difference')} from the current workflow: {' '.join(lines)}"
-        self._differences = words if lines else ""
+        self.differences = words if lines else ""
         self._show_more()
 
     def add_button(self, title: str, pressed: Callable[[], object]) -> QPushButton:
@@ -73,7 +68,7 @@ class PastRunBar(QFrame):
         self._by_title[title].setVisible(can)
 
     def _show_more(self) -> None:
-        more = " · ".join(part for part in (self._origin, self._differences) if part)
+        more = " · ".join(part for part in (self.origin, self.differences) if part)
         self._more.set_full_text(more)
         self._more.setVisible(bool(more))
         self.setAccessibleName(" · ".join(part for part in (self.text, more) if part))

@@ -82,6 +82,7 @@ class RunsModel(QAbstractItemModel):
 
     Attributes:
         has_more: Whether there are runs that were not loaded yet.
+        fetched: Number of runs from pages, without ancestors.
     """
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -89,13 +90,8 @@ class RunsModel(QAbstractItemModel):
         self._rows: list[Row] = []
         self._by_id: dict[str, Row] = {}
         self.has_more = False
-        self._fetched = 0
+        self.fetched = 0
         style().changed.connect(self._redraw)
-
-    @property
-    def fetched(self) -> int:
-        """Number of runs from pages, without ancestors."""
-        return self._fetched
 
     def summaries(self) -> Iterator[RunSummary]:
         """Return all loaded runs."""
@@ -114,7 +110,7 @@ class RunsModel(QAbstractItemModel):
     def show(self, page: Page) -> None:
         """Show these runs only."""
         self.beginResetModel()
-        self._rows, self._by_id, self._fetched = [], {}, 0
+        self._rows, self._by_id, self.fetched = [], {}, 0
         for row in self._new_rows(page):
             self._add(row)
         self._note(page)
@@ -157,7 +153,7 @@ class RunsModel(QAbstractItemModel):
         return True
 
     def _note(self, page: Page) -> None:
-        self._fetched += len(page.runs)
+        self.fetched += len(page.runs)
         self.has_more = not page.is_last
 
     def _new_rows(self, page: Page) -> Iterator[Row]:

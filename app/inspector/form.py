@@ -39,7 +39,6 @@ from app.inspector.text_editors import (
 from app.theme.widgets import vbox
 from engine.document.problems import Problem
 from engine.formatting import format_count
-from engine.values import Value
 
 _WIDGETS: dict[str, type[Editor]] = {
     "prompt": PromptEditor,
@@ -198,7 +197,7 @@ class Form(QWidget):
     def _make_fields(self, *, is_advanced: bool) -> FormFields:
         chosen = [field for field in self.fields.values() if field.is_advanced == is_advanced]
         fields = FormFields(chosen, self.fields, self._binding, make_editor, parent=self)
-        fields.edited.connect(self._write)
+        fields.edited.connect(self._binding.write_field)
         fields.layout_changed.connect(lambda: order_tabs(self))
         return fields
 
@@ -227,9 +226,6 @@ class Form(QWidget):
             self.advanced_button.show_note(format_count(problem_count, "problem"))
         else:
             self.advanced_button.show_note(f"{set_count} set" if set_count else "")
-
-    def _write(self, name: str, value: Value) -> None:
-        self._binding.write_field(name, value)
 
 
 def problems_by_field(problems: Iterable[Problem], prefix: str = "") -> dict[str, list[FieldProblem]]:

@@ -147,10 +147,6 @@ class NodeHeader(QWidget):
         self._kind.setText(f"{spec.title} · {spec.help}" if spec is not None else unknown)
         self._draw()
 
-    def show_problems(self, problems: list[Problem]) -> None:
-        """Show problems of the node as a whole."""
-        self.problems.show_problems(problems)
-
     def _draw(self) -> None:
         node = self._binding.session.node(self._binding.node_id or "")
         spec = self._binding.session.registry.find(node.type) if node is not None else None
@@ -247,7 +243,7 @@ class NodePage(_FormPage):
         if self.form is not None:
             by_field, rest = _split_problems(problems, self.form)
             self.form.show_problems(by_field)
-        self.header.show_problems(rest)
+        self.header.problems.show_problems(rest)
 
     def focus_field(self, field: str) -> None:
         """Move the focus to a field, given as a dotted path."""

@@ -128,7 +128,7 @@ class ProvidersSection(QWidget):
         self.remove_key = push_button("Remove key", self._remove_key)
         self.model = QLineEdit()
         self.model.setAccessibleName("Model to test")
-        self.model.textEdited.connect(self._model_edited)
+        self.model.textEdited.connect(lambda _text: self.model_test.reset())
         self.use = push_button("Use as default", self._use)
         self.model_test = ModelTestRow(engine, self._call, "this model", [self.use])
         self._lay_out()
@@ -256,9 +256,6 @@ class ProvidersSection(QWidget):
     def _remove_failed(self, error: EngineError) -> None:
         self._show_chosen()
         self._failed(error)
-
-    def _model_edited(self) -> None:
-        self.model_test.reset()
 
     def _checked_name(self) -> str | None:
         name = self.model.text().strip()

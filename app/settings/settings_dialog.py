@@ -81,7 +81,7 @@ class PreferencesForm(QWidget):
 
     def _show(self, names: frozenset[str]) -> None:
         for name in names & self.rows.keys():
-            self.rows[name].show_value(getattr(self._preferences.values, name))
+            self.rows[name].editor.show_value(getattr(self._preferences.values, name))
 
 
 class PreferenceRow(QWidget):
@@ -109,10 +109,6 @@ class PreferenceRow(QWidget):
         layout.addWidget(PlainLabel(field.help, look="dim small", wrap=True))
         self.error = StatusLabel()
         layout.addWidget(self.error)
-
-    def show_value(self, value: object) -> None:
-        """Show the current value."""
-        self.editor.show_value(value)
 
     def fix(self) -> None:
         """Say that the value comes from the environment, and refuse changes."""
@@ -463,7 +459,7 @@ class SettingsDialog(QDialog):
         extra = SETTINGS[name].json_schema_extra
         form = str(extra["page"]) if isinstance(extra, dict) else ""
         if form == "local models":
-            self.local_options.set_open(True)
+            self.local_options.button.setChecked(True)
         self.show_page(form if form in PAGES else "models")
         row = self.forms[form].rows[name]
         row.editor.widget.setFocus()

@@ -273,22 +273,21 @@ class ElidedComboBox(QComboBox):
 
 
 class ElidedLabel(PlainLabel):
-    """Single-line label that ends in `…` if there is no room; its tooltip has the whole text."""
+    """Single-line label that ends in `…` if there is no room; its tooltip has the whole text.
+
+    Attributes:
+        full_text: The whole text.
+    """
 
     def __init__(self, text: str = "", parent: QWidget | None = None, *, look: str = "") -> None:
-        self._full = ""
+        self.full_text = ""
         super().__init__("", parent, look=look)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.set_full_text(text)
 
-    @property
-    def full_text(self) -> str:
-        """The whole text."""
-        return self._full
-
     def set_full_text(self, text: str) -> None:
         """Set the text."""
-        self._full = text
+        self.full_text = text
         self.setAccessibleName(text)
         self._elide()
 
@@ -299,7 +298,7 @@ class ElidedLabel(PlainLabel):
     def sizeHint(self) -> QSize:
         """Return the width of the whole text."""
         return QSize(
-            self.fontMetrics().horizontalAdvance(self._full[:LONGEST_LINE]) + UNIT, super().sizeHint().height()
+            self.fontMetrics().horizontalAdvance(self.full_text[:LONGEST_LINE]) + UNIT, super().sizeHint().height()
         )
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -314,12 +313,12 @@ class ElidedLabel(PlainLabel):
             self._elide()
 
     def _elide(self) -> None:
-        line = self._full[:LONGEST_LINE].replace("\n", " ")
+        line = self.full_text[:LONGEST_LINE].replace("\n", " ")
         width = max(self.contentsRect().width(), 0)
         shown = self.fontMetrics().elidedText(line, Qt.TextElideMode.ElideRight, width)
         if shown != self.text():
             self.setText(shown)
-        self.setToolTip(plain_tool_tip(self._full) if shown != self._full else "")
+        self.setToolTip(plain_tool_tip(self.full_text) if shown != self.full_text else "")
 
 
 class Badge(PlainLabel):
@@ -363,10 +362,6 @@ class CollapsibleSection(QWidget):
     def is_open(self) -> bool:
         """Whether the body is visible."""
         return self.button.isChecked()
-
-    def set_open(self, is_open: bool) -> None:
-        """Expand or collapse the section."""
-        self.button.setChecked(is_open)
 
     def _toggle(self, is_open: bool) -> None:
         self._show_body(is_open)

@@ -206,7 +206,7 @@ def _draw_history(studio: Studio) -> None:
     compare.step(1)
     studio.take("compare", compare)
     compare.close()
-    history.fork_from(document, "loop[1]")
+    history.resuming.fork_from(document, "loop[1]")
     until(lambda: any(dialog.plan is not None for dialog in workbench.window.findChildren(ForkDialog)))
     (dialog,) = workbench.window.findChildren(ForkDialog)
     dialog.resize(920, 640)
@@ -223,7 +223,7 @@ def _draw_history(studio: Studio) -> None:
     workbench.bottom_panel.fold()
     workbench.documents.drop(fork)
     workbench.documents.drop(document)
-    history.open_run(run_id)
+    history.tabs.open_run(run_id)
     until(lambda: workbench.current is not None and workbench.current.session.shown.run_id == run_id)
     past = workbench.current
     assert past is not None

@@ -73,7 +73,7 @@ class Bench:
     def open_run_ms(self, run_id: str) -> float:
         """Open a stored run in a new tab, up to the full paint of its panel."""
         begin = time.perf_counter()
-        self.workbench.history.open_run(run_id)
+        self.workbench.history.tabs.open_run(run_id)
         _until(lambda: self.workbench.current is not None and self.workbench.current.session.is_past)
         document = self.workbench.current
         assert document is not None

@@ -127,7 +127,7 @@ def test_run_select_compare_fork_close_and_find_both_again(
 
     # See both side by side: tabs, and the texts of both.
     assert [tab.session.shown.run_id for tab in workbench.tabs.documents] == [first, second]
-    bar = workbench.history.pages[second].bar
+    bar = workbench.history.tabs.pages[second].bar
     until(qtbot, lambda: "Done" in bar.text)
     press(bar, "Compare with original")
     until(qtbot, lambda: compared.isVisible() and compared.right.source is not None)
@@ -207,8 +207,8 @@ def test_killed_run_is_interrupted_and_resumes_without_paying_twice(
     until(qtbot, lambda: again.current is not None and again.current.session.shown.run_id == run_id)
     document = again.current
     assert document is not None
-    until(qtbot, again.history.pages[run_id].bar.isVisible)
-    press(again.history.pages[run_id].bar, "Resume")
+    until(qtbot, again.history.tabs.pages[run_id].bar.isVisible)
+    press(again.history.tabs.pages[run_id].bar, "Resume")
     until(qtbot, lambda: any(box.isVisible() for box in again.window.findChildren(QMessageBox)))
     asked = question(again.window)
     assert "may have been billed" in asked.informativeText()

@@ -82,9 +82,9 @@ def go_on(session: Session, store: Store, qtbot: QtBot) -> None:
 
 
 def opened(workbench: Workbench, run_id: str, qtbot: QtBot) -> HistoryPage:
-    workbench.history.open_run(run_id)
-    qtbot.waitUntil(lambda: run_id in workbench.history.pages)
-    page = workbench.history.pages[run_id]
+    workbench.history.tabs.open_run(run_id)
+    qtbot.waitUntil(lambda: run_id in workbench.history.tabs.pages)
+    page = workbench.history.tabs.pages[run_id]
     # What the run did is put in a step later; only then does nothing on the page change by itself any more.
     qtbot.waitUntil(lambda: page.session.shown.view_model is not None and page.bar.isVisible())
     return page

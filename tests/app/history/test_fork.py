@@ -193,11 +193,14 @@ def test_fork_from_a_node(store: Store, tmp_path: Path, qtbot: QtBot) -> None:
 
 def test_item_of_an_iterator_is_forked_with_another_input(workbench: Workbench, store: Store, qtbot: QtBot) -> None:
     run_id = run_and_store(store, item_loop(), "")
-    workbench.history.open_run(run_id)
+    workbench.history.tabs.open_run(run_id)
     qtbot.waitUntil(
-        lambda: run_id in workbench.history.pages and workbench.history.pages[run_id].session.shown.run_id == run_id
+        lambda: (
+            run_id in workbench.history.tabs.pages
+            and workbench.history.tabs.pages[run_id].session.shown.run_id == run_id
+        )
     )
-    workbench.history.fork_from(workbench.history.pages[run_id].document, "each[1]")
+    workbench.history.resuming.fork_from(workbench.history.tabs.pages[run_id].document, "each[1]")
     dialog = dialog_of(workbench, qtbot)
     assert "Fork from item 2" in [label.text() for label in dialog.findChildren(PlainLabel)]
     assert (dialog.form.value.accessibleName(), dialog.form.value.toPlainText()) == ("Item", "y")
@@ -259,7 +262,7 @@ def test_dialog_shows_reused_and_rerun_parts(workbench: Workbench, ran: Document
 
 
 def test_invalid_change_is_refused_in_the_dialog(workbench: Workbench, ran: DocumentPage, qtbot: QtBot) -> None:
-    workbench.history.fork_from(ran, "loop[1]")
+    workbench.history.resuming.fork_from(ran, "loop[1]")
     dialog = dialog_of(workbench, qtbot)
     prompt = dialog.form.prompts["draft", "prompt"]
     place = prompt.mapTo(dialog, prompt.rect().topLeft())
@@ -318,7 +321,7 @@ def test_refusal_of_the_fork_itself_is_shown_at_once(
 def test_fork_runs_in_its_own_tab_and_is_compared_with_its_parent(
     workbench: Workbench, ran: DocumentPage, qtbot: QtBot
 ) -> None:
-    workbench.history.fork_from(ran, "loop[1]")
+    workbench.history.resuming.fork_from(ran, "loop[1]")
     dialog = dialog_of(workbench, qtbot)
     prompt = dialog.form.prompts["draft", "prompt"]
     prompt.setFocus()
@@ -338,7 +341,7 @@ def test_fork_runs_in_its_own_tab_and_is_compared_with_its_parent(
     ]
     assert view_model.nodes["loop[1].draft"].calls[0].request.messages[-1].text.endswith("And shorter.")
     assert view_model.nodes["loop[0].draft"].calls[0].request.messages[-1].text == "Write: the sea"
-    page = workbench.history.pages[fork.session.shown.run_id]
+    page = workbench.history.tabs.pages[fork.session.shown.run_id]
     parent = ran.session.shown.run_id
     qtbot.waitUntil(lambda: page.bar.origin == f"Fork of {parent[:6]}, iteration 2")
     press(page.bar, "Compare with original")
@@ -353,7 +356,7 @@ def test_fork_runs_in_its_own_tab_and_is_compared_with_its_parent(
 def test_unstored_run_cannot_be_forked(workbench: Workbench, ran: DocumentPage, qtbot: QtBot) -> None:
     ran.session.shown.run_id = ""
     with qtbot.waitSignal(ran.session.refused) as refused:
-        workbench.history.fork_from(ran, "loop[1]")
+        workbench.history.resuming.fork_from(ran, "loop[1]")
     assert "stored run" in refused.args[0]
 
 

@@ -77,7 +77,7 @@ def test_workflow_differences_are_described() -> None:
 
 def past(workbench: Workbench, run_id: str, qtbot: QtBot) -> DocumentPage:
     """A run of the past, opened and read."""
-    workbench.history.open_run(run_id)
+    workbench.history.tabs.open_run(run_id)
     qtbot.waitUntil(lambda: workbench.current is not None and workbench.current.session.shown.run_id == run_id)
     document = workbench.current
     assert document is not None
@@ -100,7 +100,7 @@ def test_past_run_opens_with_canvas_iterations_log_and_result(
     qtbot.waitUntil(lambda: bool(document.log.lines))
     written = [line.written for line in document.log.lines]
     assert any("The sea is wide, draft 2." in line for line in written)
-    page = workbench.history.pages[run_id]
+    page = workbench.history.tabs.pages[run_id]
     assert page.bar.text == f"Run {run_id[:6]}, as it ran · Done"
     assert page.bar.origin == ""
     assert workbench.run_bar.saved.text() == "stored run"
@@ -145,7 +145,7 @@ def test_subflow_of_a_past_run_opens_as_it_ran(
     qtbot.waitUntil(lambda: session.shown.view_model.node("draft", session.shown.chosen).calls != ())
     assert session.shown.view_model.node("draft", session.shown.chosen).outputs["output"] == "The sea is wide, draft 1."
     assert inside.iterations.detail.place == "part.loop[0]"
-    workbench.history.open_run(run_id)
+    workbench.history.tabs.open_run(run_id)
     assert workbench.current is document
 
 
@@ -154,7 +154,7 @@ def test_past_run_opens_once(workbench: Workbench, store: Store, tmp_path: Path,
     document = past(workbench, run_id, qtbot)
     other = workbench.documents.new()
     assert workbench.current is other
-    workbench.history.open_run(run_id)
+    workbench.history.tabs.open_run(run_id)
     assert workbench.current is document
     assert len(workbench.tabs.documents) == 2
 
@@ -163,10 +163,10 @@ def test_past_run_opened_again_while_it_is_read_opens_once(
     workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot
 ) -> None:
     run_id = run_and_store(store, refine(), refine_script(tmp_path / "s.json"))
-    workbench.history.open_run(run_id)
-    workbench.history.open_run(run_id)
+    workbench.history.tabs.open_run(run_id)
+    workbench.history.tabs.open_run(run_id)
     qtbot.waitUntil(lambda: not workbench.history.access.is_busy)
-    workbench.history.open_run(run_id)
+    workbench.history.tabs.open_run(run_id)
     qtbot.waitUntil(lambda: not workbench.history.access.is_busy)
     assert len(workbench.tabs.documents) == 1
 
@@ -217,7 +217,7 @@ def test_past_run_is_read_only(workbench: Workbench, store: Store, tmp_path: Pat
 def test_past_run_opens_as_a_new_document(workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot) -> None:
     run_id = run_and_store(store, refine(), refine_script(tmp_path / "s.json"))
     document = past(workbench, run_id, qtbot)
-    press(workbench.history.pages[run_id].bar, "Open as new document")
+    press(workbench.history.tabs.pages[run_id].bar, "Open as new document")
     copy = workbench.current
     assert copy is not None
     assert copy is not document
@@ -262,7 +262,7 @@ def test_differences_from_the_current_file_are_shown(
         save(document.session.workflow, file)
         workbench.documents.drop(document)
     past(workbench, run_id, qtbot)
-    bar = workbench.history.pages[run_id].bar
+    bar = workbench.history.tabs.pages[run_id].bar
     qtbot.waitUntil(lambda: bool(bar.differences))
     assert mentions(bar.differences, "1 difference … “Prompt” of “Draft” was changed")
 
@@ -352,7 +352,7 @@ def test_failed_run_resumes_where_it_failed_in_the_window(
     script.write_text(whole)
     document = past(workbench, run_id, qtbot)
     qtbot.waitUntil(lambda: bool(document.log.lines))
-    page = workbench.history.pages[run_id]
+    page = workbench.history.tabs.pages[run_id]
     assert "Failed" in page.bar.text
     press(page.bar, "Resume")
     # Its status is not checked: it may have ended by now.
@@ -378,7 +378,7 @@ def test_interrupted_run_is_offered_at_the_next_start(make_window: MakeWindow, s
     assert workbench.notices.text("unfinished").endswith("interrupted. You can resume it.")
     press(workbench.notices, "Show run")
     qtbot.waitUntil(lambda: workbench.current is not None and workbench.current.session.shown.run_id == "aaaa")
-    assert "Interrupted" in workbench.history.pages["aaaa"].bar.text
+    assert "Interrupted" in workbench.history.tabs.pages["aaaa"].bar.text
     assert workbench.notices.text("unfinished") == ""
     close(workbench, qtbot)
 

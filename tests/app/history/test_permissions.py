@@ -74,8 +74,8 @@ def test_resuming_a_workflow_that_runs_code_asks_first(
 
     if is_allowed:
         qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED)
-        ended(workbench.history.pages[run_id].document, qtbot)
-        view_model = workbench.history.pages[run_id].session.shown.view_model
+        ended(workbench.history.tabs.pages[run_id].document, qtbot)
+        view_model = workbench.history.tabs.pages[run_id].session.shown.view_model
         assert view_model is not None
         assert view_model.outputs == {"out": {"exit_code": 0, "stdout": "42\n", "stderr": ""}}
     else:
@@ -97,8 +97,8 @@ def test_run_reads_files_in_the_document_folder_once_allowed(
     QTest.keyClick(dialog, Qt.Key.Key_Return)
 
     qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED)
-    ended(workbench.history.pages[run_id].document, qtbot)
-    view_model = workbench.history.pages[run_id].session.shown.view_model
+    ended(workbench.history.tabs.pages[run_id].document, qtbot)
+    view_model = workbench.history.tabs.pages[run_id].session.shown.view_model
     assert view_model is not None
     assert view_model.outputs == {"out": "the sea"}
 
@@ -111,11 +111,14 @@ def test_fork_dialog_asks_for_permissions(workbench: Workbench, store: Store, qt
 
     approve(CODE)
     run_id = asyncio.run(run())
-    workbench.history.open_run(run_id)
+    workbench.history.tabs.open_run(run_id)
     qtbot.waitUntil(
-        lambda: run_id in workbench.history.pages and workbench.history.pages[run_id].session.shown.run_id == run_id
+        lambda: (
+            run_id in workbench.history.tabs.pages
+            and workbench.history.tabs.pages[run_id].session.shown.run_id == run_id
+        )
     )
-    workbench.history.fork_from(workbench.history.pages[run_id].document, "use")
+    workbench.history.resuming.fork_from(workbench.history.tabs.pages[run_id].document, "use")
     qtbot.waitUntil(lambda: any(dialog.plan is not None for dialog in workbench.window.findChildren(ForkDialog)))
     (dialog,) = workbench.window.findChildren(ForkDialog)
     code = next(box for box in dialog.findChildren(QCheckBox) if box.isVisible() and "code" in box.text())
@@ -125,8 +128,8 @@ def test_fork_dialog_asks_for_permissions(workbench: Workbench, store: Store, qt
     qtbot.waitUntil(lambda: len(store.runs()) == 2)
     fork = next(run.run_id for run in store.runs() if run.run_id != run_id)
     qtbot.waitUntil(lambda: store.find(fork).status is RunStatus.COMPLETED)
-    assert fork in workbench.history.pages
-    ended(workbench.history.pages[fork].document, qtbot)
+    assert fork in workbench.history.tabs.pages
+    ended(workbench.history.tabs.pages[fork].document, qtbot)
 
 
 def test_run_without_budget_left_resumes_with_a_larger_one_from_the_window(
@@ -158,7 +161,7 @@ def test_run_without_budget_left_resumes_with_a_larger_one_from_the_window(
     QTest.mouseClick(dialog.resume, Qt.MouseButton.LeftButton)
 
     qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED)
-    ended(workbench.history.pages[run_id].document, qtbot)
+    ended(workbench.history.tabs.pages[run_id].document, qtbot)
 
 
 def test_workflow_with_only_models_and_searches_asks_nothing() -> None:

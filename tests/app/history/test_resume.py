@@ -44,15 +44,15 @@ def failed(workbench: Workbench, file: Path, tmp_path: Path, qtbot: QtBot) -> st
 def ask_to_resume(workbench: Workbench, run_id: str, qtbot: QtBot) -> DocumentPage:
     """Open a run and press Resume."""
     document = past(workbench, run_id, qtbot)
-    press(workbench.history.pages[run_id].bar, "Resume")
+    press(workbench.history.tabs.pages[run_id].bar, "Resume")
     return document
 
 
 def past(workbench: Workbench, run_id: str, qtbot: QtBot) -> DocumentPage:
     """Open a run."""
-    workbench.history.open_run(run_id)
-    qtbot.waitUntil(lambda: run_id in workbench.history.pages)
-    page = workbench.history.pages[run_id]
+    workbench.history.tabs.open_run(run_id)
+    qtbot.waitUntil(lambda: run_id in workbench.history.tabs.pages)
+    page = workbench.history.tabs.pages[run_id]
     qtbot.waitUntil(lambda: page.bar.isVisible() and page.session.shown.run_id == run_id)
     return page.document
 
@@ -112,7 +112,7 @@ def test_current_workflow_starts_a_new_run_that_reuses_completed_steps(
     run = store.find(document.session.shown.run_id)
     assert (run.parent, run.forked_at, run.status) == (failed, "", RunStatus.COMPLETED)
     assert store.find(failed).status is RunStatus.FAILED
-    bar = workbench.history.pages[run.run_id].bar
+    bar = workbench.history.tabs.pages[run.run_id].bar
     qtbot.waitUntil(lambda: bar.origin == f"Fork of {failed[:6]}")
 
 
@@ -146,7 +146,7 @@ def test_run_resumed_by_another_program_stays_displayed_with_the_error(
     workbench: Workbench, store: Store, failed: str, qtbot: QtBot
 ) -> None:
     document = past(workbench, failed, qtbot)
-    page = workbench.history.pages[failed]
+    page = workbench.history.tabs.pages[failed]
     page.poller._timer.setInterval(20)
     journal = store.reopen(failed)
     journal.write(RunResumed(failed, max(event.seq for event in store.events(failed)) + 1, 1.0, ""))
@@ -178,7 +178,7 @@ def test_second_click_on_resume_does_nothing(
 ) -> None:
     change(file)
     document = ask_to_resume(workbench, failed, qtbot)
-    press(workbench.history.pages[failed].bar, "Resume")
+    press(workbench.history.tabs.pages[failed].bar, "Resume")
     asked(workbench, qtbot)
     qtbot.waitUntil(lambda: not workbench.history.access.is_busy)
     answer(workbench.window, "Use the original workflow")  # the only question that is open

@@ -145,7 +145,7 @@ def test_stored_run_shows_the_steps_of_its_agent(
     script = tmp_path / "agent.json"
     script.write_text(json.dumps({"rules": [{"node": "agent", "replies": [call, "Nothing there."]}]}))
     run_id = run_and_store(store, agent(tools=["search_files"]), f"scripted:{script}")
-    workbench.history.open_run(run_id)
+    workbench.history.tabs.open_run(run_id)
     qtbot.waitUntil(lambda: workbench.current is not None and workbench.current.session.shown.run_id == run_id)
     document = workbench.current
     assert document is not None
@@ -179,7 +179,7 @@ def test_window_closes_while_a_run_waits_and_the_answer_comes_later(
     qtbot.waitUntil(lambda: later.current is not None and later.current.session.shown.run_id == run_id)
     shown = later.current
     assert shown is not None
-    press_in(later.history.pages[run_id].bar, "Resume")
+    press_in(later.history.tabs.pages[run_id].bar, "Resume")
     card = asked(later, shown, qtbot)
     assert card.message.text() == "Shall it go out?"
     press(card, "Approve")

@@ -67,7 +67,7 @@ def texts(section: McpServersSection) -> list[str]:
 def servers(dialog: SettingsDialog) -> McpServersSection:
     dialog.show_page("tools")
     assert dialog.mcp is not None
-    dialog.mcp.fold.set_open(True)
+    dialog.mcp.fold.button.setChecked(True)
     return dialog.mcp
 
 

@@ -33,7 +33,7 @@ def _texts(section: ServersSection) -> list[str]:
 
 
 def _fill(section: ServersSection, address: str, model: str, key: str = "") -> None:
-    section.fold.set_open(True)
+    section.fold.button.setChecked(True)
     for field, text in ((section.form.address, address), (section.form.model, model), (section.form.key, key)):
         field.clear()
         QTest.keyClicks(field, text)

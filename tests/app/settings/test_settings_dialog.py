@@ -367,7 +367,7 @@ def test_what_a_form_changes_is_what_other_programs_read(
     dialog: SettingsDialog, preferences: Preferences, page: str, name: str, change: str | None, stored: object
 ) -> None:
     dialog.show_page("models" if page == "local models" else page)
-    dialog.local_options.set_open(True)
+    dialog.local_options.button.setChecked(True)
     editor = dialog.forms[page].rows[name].editor.widget
     if change is None:
         QTest.keyClick(editor, Key.Key_Space)
@@ -394,7 +394,7 @@ def test_save_failure_is_reported_above_the_pages(dialog: SettingsDialog, prefer
 
 @pytest.mark.parametrize("page", ["models", "runs", "appearance"])
 def test_every_settings_control_has_a_name_and_keyboard_access(dialog: SettingsDialog, page: str) -> None:
-    dialog.servers.fold.set_open(True)
+    dialog.servers.fold.button.setChecked(True)
     dialog.show_page(page)
     kinds = (QAbstractButton, QLineEdit, QComboBox, QSlider, QAbstractItemView)
     controls = [widget for widget in dialog.findChildren(QWidget) if isinstance(widget, kinds) and widget.isVisible()]
@@ -429,7 +429,7 @@ def test_no_settings_page_is_wider_than_the_dialog(
 ) -> None:
     preferences.set(theme=theme, text_scale=scale)
     qtbot.waitUntil(lambda: (style().theme.name, style().scale) == (theme, scale))
-    dialog.servers.fold.set_open(True)
+    dialog.servers.fold.button.setChecked(True)
     for index, name in enumerate(PAGES):
         dialog.show_page(name)
         qtbot.waitExposed(dialog)

@@ -180,7 +180,7 @@ def test_collapsible_section_is_accessible(qtbot: QtBot) -> None:
     shown(qtbot, fold)
     assert fold.body.isVisible()
     assert (fold.button.accessibleName(), fold.button.accessibleDescription()) == ("More", "Expanded")
-    fold.set_open(False)
+    fold.button.setChecked(False)
     assert fold.button.accessibleDescription() == "Collapsed"
 
 

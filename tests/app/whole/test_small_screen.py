@@ -162,7 +162,7 @@ def settings_page(page: str) -> Opener:
 
 
 def fork(workbench: Workbench, document: DocumentPage, qtbot: QtBot) -> None:
-    workbench.history.fork_from(document, "loop[1]")
+    workbench.history.resuming.fork_from(document, "loop[1]")
     qtbot.waitUntil(lambda: any(each.plan is not None for each in workbench.window.findChildren(ForkDialog)))
 
 
@@ -179,7 +179,7 @@ def batch(workbench: Workbench, document: DocumentPage, _qtbot: QtBot) -> None:
 
 def crash(workbench: Workbench, _document: DocumentPage, _qtbot: QtBot) -> None:
     dialog = CrashDialog(SENTENCE * 3, "Traceback\n" * 50, workbench.window)
-    dialog.fold.set_open(True)
+    dialog.fold.button.setChecked(True)
     dialog.show()
 
 
