@@ -121,15 +121,21 @@ def _show(dialog: QFileDialog, chosen: Callable[[list[Path]], None]) -> None:
 
 
 def ask_question(
-    parent: QWidget, text: str, detail: str, answers: Sequence[tuple[str, _Role, Callable[[], object]]]
+    parent: QWidget,
+    text: str,
+    detail: str,
+    answers: Sequence[tuple[str, _Role, Callable[[], object]]] = (),
+    *,
+    cancel: str = "Cancel",
 ) -> QMessageBox:
-    """Ask a question over a window.
+    """Ask a question over a window. Without an answer that rejects it, a last button does nothing but close it.
 
     Args:
         parent: The window.
         text: The question, plain text.
         detail: Details, plain text.
         answers: For each button its title, its role and its action.
+        cancel: The title of that last button.
     """
     box = QMessageBox(parent)
     box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -137,6 +143,8 @@ def ask_question(
     box.setText(text)
     box.setInformativeText(detail)
     actions: dict[object, Callable[[], object]] = {}
+    if all(role is not _Role.RejectRole for _, role, _ in answers):
+        answers = [*answers, (cancel, _Role.RejectRole, lambda: None)]
     for title, role, action in answers:
         button = box.addButton(title, role)
         button.setAccessibleName(title)
@@ -152,7 +160,7 @@ def ask_question(
 
 def show_failure(parent: QWidget, text: str, reason: str) -> QMessageBox:
     """Show in a dialog that something failed, and why; both are plain text."""
-    box = ask_question(parent, text, reason, [("Close", _Role.RejectRole, lambda: None)])
+    box = ask_question(parent, text, reason, cancel="Close")
     box.setIcon(QMessageBox.Icon.Warning)
     return box
 
@@ -199,7 +207,7 @@ def confirm_overwrite(parent: QWidget, chosen: Path, path: Path, write: Callable
         parent,
         f"“{path.name}” already exists. Replace it?",
         "Its current content will be lost.",
-        [("Replace", _Role.DestructiveRole, write), ("Cancel", _Role.RejectRole, lambda: None)],
+        [("Replace", _Role.DestructiveRole, write)],
     )
     default_to_cancel(box)
 

@@ -157,7 +157,6 @@ class CloseController(QObject):
             [
                 ("Save", _Role.AcceptRole, lambda: self._documents.files.save_all(changed, self._window.close)),
                 ("Don't save", _Role.DestructiveRole, self._discard_changes),
-                ("Cancel", _Role.RejectRole, lambda: None),
             ],
         )
         self._question.destroyed.connect(self._forget_question)
@@ -191,8 +190,8 @@ class CloseController(QObject):
         else:
             text, title = f"{names} {verb} still running.", "Run in background"
             detail = "It can finish in the background. You will be notified when it ends."
-        buttons = [(title, _Role.AcceptRole, leave), ("Stop", _Role.DestructiveRole, stop)]
-        ask_question(self._window, text, detail, [*buttons, ("Cancel", _Role.RejectRole, lambda: None)])
+        answers = [(title, _Role.AcceptRole, leave), ("Stop", _Role.DestructiveRole, stop)]
+        ask_question(self._window, text, detail, answers)
 
     def _waits(self, document: DocumentPage) -> bool:
         """Return whether a run waits for an answer and is stored, so that it can be answered later."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QAction, QKeySequence
-from PySide6.QtWidgets import QMessageBox, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.dialogs import FileDialogs, ask_question, confirm_overwrite
 from app.settings.preferences import Preferences
@@ -152,7 +152,7 @@ class CommandController(QObject):
             if exported.left_out:
                 lacks = "\n\n".join(f"• {sentence}" for sentence in exported.left_out)
                 title = f"{target.name} differs from the workflow:"
-                ask_question(self._window, title, lacks, [("Close", QMessageBox.ButtonRole.RejectRole, lambda: None)])
+                ask_question(self._window, title, lacks, cancel="Close")
 
         self._export(session, "py", "Python", write)
 
@@ -191,7 +191,7 @@ class CommandController(QObject):
             f"Loopwright {version('loopwright')}",
             "Draw a workflow in which a language model improves its own work, run it, and look at every iteration.\n\n"
             "Free software under the GNU General Public License, version 3 or later.",
-            [("Close", QMessageBox.ButtonRole.RejectRole, lambda: None)],
+            cancel="Close",
         )
         box.setIconPixmap(self._window.windowIcon().pixmap(round(ABOUT_ICON_SIZE * style().scale)))
 

@@ -92,7 +92,7 @@ class ConsentController(QObject):
             self._window,
             f"Do you trust “{name}”?",
             f"It hasn't run on this computer before. Besides models, it can use:{_listed(reach)}",
-            [("Trust and run", _Role.AcceptRole, proceed), ("Cancel", _Role.RejectRole, lambda: None)],
+            [("Trust and run", _Role.AcceptRole, proceed)],
         )
         default_to_cancel(box)
         if not _listed(reach):

@@ -291,7 +291,6 @@ class DocumentController(QObject):
             [
                 ("Save", _Role.AcceptRole, lambda: self.files.save(document, again)),
                 ("Don't save", _Role.DestructiveRole, discard),
-                ("Cancel", _Role.RejectRole, lambda: None),
             ],
         )
 
@@ -529,10 +528,7 @@ class ImportController(QObject):
             self._window,
             f"Import “{file.name}”?",
             f"File of another program: {imported.importer.label}. {imported.summary} The file stays unchanged.",
-            [
-                ("Import", _Role.AcceptRole, lambda: self._open(file, imported, found)),
-                ("Cancel", _Role.RejectRole, lambda: None),
-            ],
+            [("Import", _Role.AcceptRole, lambda: self._open(file, imported, found))],
         )
 
     def _open(self, file: Path, imported: ImportResult, found: Analysis) -> None:

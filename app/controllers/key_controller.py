@@ -130,7 +130,6 @@ class KeyController(QObject):
                     lambda: self.ask_for_key(key, lambda: self.before_run(session, start, nodes)),
                 ),
                 ("Run anyway", _Role.DestructiveRole, start),
-                ("Cancel", _Role.RejectRole, lambda: None),
             ],
         )
 

@@ -125,7 +125,6 @@ def _ask_for_document(parent: QWidget, info: ResumeInfo, chosen: Callable[[Workf
         [
             (USE_ORIGINAL, _Role.AcceptRole, lambda: chosen(None)),
             (USE_CURRENT, _Role.ActionRole, lambda: chosen(info.today)),
-            ("Cancel", _Role.RejectRole, lambda: None),
         ],
     )
 
@@ -143,10 +142,7 @@ def _ask_about_calls(parent: QWidget, calls: Sequence[UnknownCall], resume: Call
         else f"{len(calls)} calls were in progress when the run stopped. Make them again?",
         f"{'Its outcome is' if one else 'Their outcomes are'} unknown. {' '.join(filter(None, risks))} "
         f"Finished calls are not made again.\n\n{_listed([_call_line(call) for call in calls])}",
-        [
-            ("Call again and resume", _Role.AcceptRole, resume),
-            ("Cancel", _Role.RejectRole, lambda: None),
-        ],
+        [("Call again and resume", _Role.AcceptRole, resume)],
     )
 
 

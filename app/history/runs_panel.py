@@ -142,10 +142,7 @@ class RunActions(QObject):
             f"The run is deleted from the history. This cannot be undone.{more}"
             if len(runs) == 1
             else f"The runs are deleted from the history. This cannot be undone.{more}",
-            [
-                ("Delete", _Role.DestructiveRole, lambda: self._delete(ids)),
-                ("Cancel", _Role.RejectRole, lambda: None),
-            ],
+            [("Delete", _Role.DestructiveRole, lambda: self._delete(ids))],
         )
 
     def export(self, runs: Sequence[RunSummary], form: str) -> None:
@@ -202,7 +199,7 @@ class RunActions(QObject):
             self._widget,
             f"Replace {target.name}?",
             f"A file with this name already exists in {target.parent}. Its contents will be lost.",
-            [("Replace", _Role.DestructiveRole, replace), ("Cancel", _Role.RejectRole, lambda: None)],
+            [("Replace", _Role.DestructiveRole, replace)],
         )
 
     def _write(self, run_id: str, form: str, target: Path) -> None:

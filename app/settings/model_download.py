@@ -433,10 +433,7 @@ class ModelDownloadDialog(QDialog):
             self,
             f"Delete {chosen.title}?",
             f"{files[0]}{others} ({size}) will be deleted. Workflows that use this model will need another one.",
-            [
-                ("Delete", _Role.DestructiveRole, lambda: self._delete(chosen.model, files)),
-                ("Cancel", _Role.RejectRole, lambda: None),
-            ],
+            [("Delete", _Role.DestructiveRole, lambda: self._delete(chosen.model, files))],
         )
 
     def _delete(self, model: str, files: Sequence[Path]) -> None:

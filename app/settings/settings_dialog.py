@@ -586,10 +586,7 @@ class SettingsDialog(QDialog):
             self,
             "Reset all settings to their defaults?",
             "The file that cannot be read is renamed, so that you can restore it. API keys stay.",
-            [
-                ("Reset settings", QMessageBox.ButtonRole.DestructiveRole, self._reset),
-                ("Cancel", QMessageBox.ButtonRole.RejectRole, lambda: None),
-            ],
+            [("Reset settings", QMessageBox.ButtonRole.DestructiveRole, self._reset)],
         )
 
     def _reset(self) -> None:
