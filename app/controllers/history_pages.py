@@ -241,7 +241,7 @@ class HistoryPages(QObject):
                 page.document.log.show_past(lines)
 
         if page.session.shown.live is None:  # otherwise it was resumed meanwhile, which replays all events
-            page.session.show_run(run)
+            page.session.loader.show(run)
             page.session.read_log(partial(log_of, run.workflow), show_log)
 
     def _forget(self, document: DocumentPage) -> None:

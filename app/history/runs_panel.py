@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -32,7 +31,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.dialogs import FileDialogs, ask_question, file_name_of
+from app.dialogs import FileDialogs, ask_question, confirm_overwrite, file_name_of
 from app.history.run_labels import STATUS_LABELS, can_resume, run_title, short_id, totals_label, workflow_name
 from app.history.runs_model import (
     COLUMNS,
@@ -160,14 +159,8 @@ class RunActions(QObject):
         suggestion = Path.home() / f"{name}-{short_id(run.run_id)}.{ending}"
 
         def write(path: Path) -> None:
-            if path.suffix:
-                self._write(run.run_id, form, path)
-                return
-            target = path.with_suffix(f".{ending}")
-            if os.path.exists(target):  # noqa: PTH110 - that of Path raises where a folder cannot be entered
-                self._ask_to_replace(target, lambda: self._write(run.run_id, form, target))
-            else:
-                self._write(run.run_id, form, target)
+            target = path if path.suffix else path.with_suffix(f".{ending}")
+            confirm_overwrite(self._widget, path, target, lambda: self._write(run.run_id, form, target))
 
         self._dialogs.save_file(self._widget, suggestion, filters, write)
 
@@ -192,15 +185,6 @@ class RunActions(QObject):
             self._access.ask(lambda store: import_run_file(store, path), imported, self._fail)
 
         self._dialogs.open_text(self._widget, import_file)
-
-    def _ask_to_replace(self, target: Path, replace: Callable[[], object]) -> None:
-        """Ask like a file dialog that did not know the added extension."""
-        ask_question(
-            self._widget,
-            f"Replace {target.name}?",
-            f"A file with this name already exists in {target.parent}. Its contents will be lost.",
-            [("Replace", _Role.DestructiveRole, replace)],
-        )
 
     def _write(self, run_id: str, form: str, target: Path) -> None:
         self._access.ask(

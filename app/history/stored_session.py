@@ -305,12 +305,11 @@ class StoredSession(Session):
         workflow: The workflow as it ran.
         title: Display name of the run.
 
-    Signals:
-        filled: Everything that is displayed has been loaded.
+    Attributes:
+        loader: Shows the run as far as it was loaded, and loads the rest on demand.
     """
 
     is_past = True
-    filled = Signal()
 
     def __init__(
         self,
@@ -323,23 +322,13 @@ class StoredSession(Session):
         self.is_trusted = False  # it may be imported
         self.shown.workflow = workflow
         self._title = title
-        self._loader = StoredRunLoader(self.shown, access, self)
-        self._loader.filled.connect(self.filled)
-        self._loader.refused.connect(self.refused)
+        self.loader = StoredRunLoader(self.shown, access, self)
+        self.loader.refused.connect(self.refused)
 
     @property
     def name(self) -> str:
         """Display name of the run."""
         return self._title
-
-    @property
-    def is_read(self) -> bool:
-        """Whether everything that is displayed has been loaded."""
-        return self._loader.is_read
-
-    def show_run(self, run: StoredRun) -> None:
-        """Show a run as far as it was loaded, and load the rest on demand."""
-        self._loader.show(run)
 
     def do(self, operation: Operation) -> bool:
         """Refuse every change."""
@@ -355,7 +344,7 @@ class StoredSession(Session):
             told: Receives the entries.
         """
         run_id = self.shown.run_id
-        self._loader.ask(lambda store: write(store.events(run_id, preview=PREVIEW)), told)
+        self.loader.ask(lambda store: write(store.events(run_id, preview=PREVIEW)), told)
 
     def go_live(self, begin: Callable[[], Run]) -> None:
         """Resume or start the run, which is live from now on.
@@ -365,7 +354,7 @@ class StoredSession(Session):
         """
         if self.shown.live is None:
             live = self.shown.follow(self.structure_now, begin)
-            live.refused.connect(lambda _error: self._loader.read_shown())
+            live.refused.connect(lambda _error: self.loader.read_shown())
 
 
 POLL_MS: Final = 2000

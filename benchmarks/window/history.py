@@ -77,7 +77,7 @@ class Bench:
         _until(lambda: self.workbench.current is not None and self.workbench.current.session.is_past)
         document = self.workbench.current
         assert document is not None
-        _until(lambda: document.iterations.model.rowCount() > 0 and document.session.is_read)
+        _until(lambda: document.iterations.model.rowCount() > 0 and document.session.loader.is_read)
         document.iterations.repaint()
         return (time.perf_counter() - begin) * 1e3
 

@@ -279,7 +279,7 @@ def test_invalid_change_is_refused_in_the_dialog(workbench: Workbench, ran: Docu
 def test_half_typed_placeholder_is_refused_once_its_field_loses_focus(
     workbench: Workbench, ran: DocumentPage, qtbot: QtBot
 ) -> None:
-    workbench.history.fork_from(ran, "loop[1]")
+    workbench.history.resuming.fork_from(ran, "loop[1]")
     dialog = dialog_of(workbench, qtbot)
     prompt = dialog.form.prompts["draft", "prompt"]
     prompt.setFocus()

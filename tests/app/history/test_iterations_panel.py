@@ -491,7 +491,7 @@ def test_stored_run_is_loaded_on_display_with_similarities_of_complete_results(
     qtbot.addWidget(panel)
     panel.resize(1200, 420)
     panel.show()
-    session.show_run(read_outline(store, run_id))
+    session.loader.show(read_outline(store, run_id))
     bench = Bench(qtbot, session, panel)
 
     column = [panel.model.index(row, Column.SIMILAR) for row in range(3)]

@@ -81,7 +81,7 @@ def past(workbench: Workbench, run_id: str, qtbot: QtBot) -> DocumentPage:
     qtbot.waitUntil(lambda: workbench.current is not None and workbench.current.session.shown.run_id == run_id)
     document = workbench.current
     assert document is not None
-    qtbot.waitUntil(lambda: document.session.is_read)
+    qtbot.waitUntil(lambda: document.session.loader.is_read)
     return document
 
 
@@ -104,7 +104,7 @@ def test_past_run_opens_with_canvas_iterations_log_and_result(
     assert page.bar.text == f"Run {run_id[:6]}, as it ran · Done"
     assert page.bar.origin == ""
     assert workbench.run_bar.saved.text() == "stored run"
-    with qtbot.waitSignal(session.filled):
+    with qtbot.waitSignal(session.loader.filled):
         session.shown.look_at("loop", 0)
     assert session.shown.view_model.node("draft", session.shown.chosen).outputs["output"] == "The sea is wide, draft 1."
 
@@ -187,12 +187,12 @@ def test_level_read_for_an_older_outline_is_ignored(
     run_id = run_and_store(store, refine(), refine_script(tmp_path / "s.json"))
     older, newer = read_outline(store, run_id), read_outline(store, run_id)
     session = StoredSession(engine_thread, access, older.workflow, "Run")
-    session.show_run(older)
+    session.loader.show(older)
     assert session.shown.read_levels is not None
     session.shown.read_levels(["loop[0]"])
-    session.show_run(newer)
-    qtbot.waitUntil(lambda: not session._loader._worker.is_busy)
-    assert session.is_read
+    session.loader.show(newer)
+    qtbot.waitUntil(lambda: not session.loader._worker.is_busy)
+    assert session.loader.is_read
     assert newer.levels == {"", "loop[2]"}
 
 
