@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QComboBox, QGridLayout, QWidget
 
 from app.dialogs import FileDialogs
 from app.theme.tokens import UNIT
-from app.theme.widgets import ElidedLabel, PlainLabel, hbox, push_button
+from app.theme.widgets import ElidedLabel, PlainLabel, dropped_files, hbox, push_button
 from engine.batch.read_table import TABLE_SUFFIXES, read_pasted_table, read_table
 from engine.batch.rows import matching_column
 from engine.batch.table import Table
@@ -133,11 +133,6 @@ class TableField(QWidget):
 def _clipboard() -> QMimeData | None:
     """Return the contents of the clipboard. On some platforms this is None while it is empty."""
     return QGuiApplication.clipboard().mimeData()
-
-
-def dropped_files(data: QMimeData) -> list[Path]:
-    """Return the local files of a drop or paste."""
-    return [Path(url.toLocalFile()) for url in data.urls() if url.isLocalFile()]
 
 
 _DEFAULT: Final = "Workflow default"

@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.batch.batch_input import ColumnsForm, TableField, dropped_files
+from app.batch.batch_input import ColumnsForm, TableField
 from app.batch.batch_results import BatchResultsModel, BatchResultsView, summary_text
 from app.dialogs import FileDialogs
 from app.engine_thread import EngineThread
@@ -34,6 +34,7 @@ from app.theme.widgets import (
     MessageBar,
     PlainLabel,
     ProgressBar,
+    dropped_files,
     hbox,
     inset_number,
     push_button,

@@ -142,13 +142,11 @@ class Gestures(QObject):
     @property
     def document(self) -> Document:
         """The document with the positions and sizes of its cards."""
-        session, structure = self._session, self._session.structure
-        if structure.workflow is not session.workflow:  # the analysis follows an edit with a delay
-            structure = analyse(session.workflow, session.registry)
-        view = self._view
+        session, view = self._session, self._view
         here = {node_id: (item.x(), item.y()) for node_id, item in view.nodes.items()}
         positions = with_hidden(here, view.document_positions, view.hidden)
-        return Document(view.workflow, structure, session.registry, positions, view.all_boxes(), view.hidden)
+        structure, boxes = session.structure_now, view.all_boxes()
+        return Document(view.workflow, structure, session.registry, positions, boxes, view.hidden)
 
     @property
     def ports(self) -> operation_builders.PortLookup:

@@ -7,7 +7,6 @@ gestures, and others decide what they mean.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import QEvent, QMimeData, QObject, QPoint, QPointF, QRect, QRectF, QSizeF, Qt, QTimer, Signal
@@ -53,7 +52,7 @@ from app.canvas.nodegraphqt_imports import AbstractNodeItem, NodeViewer
 from app.node_layout import MAX_COORDINATE
 from app.palette import NODE_MIME, TEMPLATE_MIME
 from app.theme.style import style
-from app.theme.widgets import plain_tool_tip
+from app.theme.widgets import dropped_files, plain_tool_tip
 
 SMALLEST: Final = 0.02
 LARGEST: Final = 3.0
@@ -684,7 +683,7 @@ class CanvasViewer(ZoomPanView):
         elif data.hasFormat(TEMPLATE_MIME):
             self.template_dropped.emit(_text(data, TEMPLATE_MIME))
         elif data.hasUrls():
-            self.files_dropped.emit([Path(url.toLocalFile()) for url in data.urls() if url.isLocalFile()])
+            self.files_dropped.emit(dropped_files(data))
         self._accept(event)
 
     def _accept(self, event: QDropEvent) -> None:

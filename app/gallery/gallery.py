@@ -21,6 +21,7 @@ from app.gallery.diagram import DiagramPicture, make_diagram
 from app.theme.style import ThemedIcon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import (
+    QWIDGETSIZE_MAX,
     STRETCH,
     Badge,
     ElidedLabel,
@@ -337,10 +338,6 @@ class TemplateGroups(QWidget):
         card = grids[at + step].cards[0 if step > 0 else -1]
         card.setFocus(Qt.FocusReason.TabFocusReason)
         self.reached.emit(card)
-
-
-QWIDGETSIZE_MAX: Final = 16_777_215
-"""Qt's value for no maximum, which PySide6 does not have."""
 
 
 class StartBody(QWidget):

@@ -11,7 +11,7 @@ from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QComboBox, QDialog, QPushButton, QSizePolicy, QWidget
 
 from app.history.compare_pane import ComparePane, Comparison, compare, not_compared, summary
-from app.history.run_labels import full_run_title, node_titles, path_label, stored_titles
+from app.history.run_labels import capitalized, full_run_title, node_titles, path_label, stored_titles
 from app.history.store_client import StoreClient
 from app.history.stored_session import StoredRun, read_level, read_outline
 from app.inspector.result_text import value_text
@@ -98,7 +98,7 @@ class ComparedRun:
         several = len({path for path in self._picture.loops if "." not in path}) > 1
         if several:  # the number alone does not identify the loop
             found = [(place, f"{place.partition('[')[0]}: {words}") for place, words in found]
-        labels = [(place, words[:1].upper() + words[1:]) for place, words in found]
+        labels = [(place, capitalized(words)) for place, words in found]
         return [*labels, ("", "Whole run"), (NO_PLACE, "Nothing")]
 
     def offers(self, place: str) -> list[TextChoice]:

@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cmp_to_key
 from html import escape
 from itertools import pairwise
+from pathlib import Path
 from typing import Final, TypeVar, cast
 
 from PySide6.QtCore import (
     QEvent,
+    QMimeData,
     QModelIndex,
     QObject,
     QPersistentModelIndex,
@@ -137,6 +139,9 @@ def plain_tool_tip(text: str) -> str:
     text = text if len(text) <= LONGEST_TIP else f"{text[:LONGEST_TIP].rstrip()}…"
     return f'<p style="white-space: pre-wrap">{escape(text)}</p>' if text else ""
 
+
+QWIDGETSIZE_MAX: Final = 16_777_215
+"""Qt's value for no maximum, which PySide6 does not have."""
 
 SHARE_OF_SCREEN: Final = 0.9
 """Largest part of the screen that a dialog covers when it opens."""
@@ -565,6 +570,11 @@ def make_read_only(table: QTableView) -> None:
     table.setWordWrap(False)
     table.verticalHeader().hide()
     table.horizontalHeader().setHighlightSections(False)
+
+
+def dropped_files(data: QMimeData) -> list[Path]:
+    """Return the local files of a drop or paste."""
+    return [Path(url.toLocalFile()) for url in data.urls() if url.isLocalFile()]
 
 
 STRETCH: Final = None

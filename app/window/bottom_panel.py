@@ -9,9 +9,7 @@ from PySide6.QtCore import QObject, QSize, Qt, Signal
 from PySide6.QtWidgets import QButtonGroup, QSplitter, QStackedWidget, QToolButton, QWidget
 
 from app.theme.style import ThemedIcon, style
-from app.theme.widgets import hbox, vbox
-
-_ANY_HEIGHT: Final = 16_777_215
+from app.theme.widgets import QWIDGETSIZE_MAX, hbox, vbox
 
 PANELS: Final = ("iterations", "log", "problems", "runs")
 
@@ -117,7 +115,7 @@ class BottomPanel(QWidget):
             button.setVisible(name in self._panels)
         # The height of the row: the layout has not yet noticed that the panel is hidden, or that the text size changed.
         self._row.invalidate()
-        self.setMaximumHeight(_ANY_HEIGHT if is_open else self._row.sizeHint().height())
+        self.setMaximumHeight(QWIDGETSIZE_MAX if is_open else self._row.sizeHint().height())
         self.unfolded.emit(self.open_panel if is_open else "")
 
 

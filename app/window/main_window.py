@@ -26,7 +26,7 @@ from PySide6.QtWidgets import QApplication, QMainWindow, QSplitter, QStackedWidg
 
 from app.theme.style import style
 from app.theme.tokens import LIGHT
-from app.theme.widgets import MessageBars, set_tab_order, vbox
+from app.theme.widgets import MessageBars, dropped_files, set_tab_order, vbox
 from app.window.autosave import has_autosave
 from app.window.bottom_panel import BottomPanel, BottomPanelHeight
 from app.window.document_tabs import DocumentTabs
@@ -225,13 +225,13 @@ class MainWindow(QMainWindow):
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Accept files."""
-        if _files(event):
+        if dropped_files(event.mimeData()):
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
         """Report the dropped files."""
         event.acceptProposedAction()
-        self.files_dropped.emit(_files(event))
+        self.files_dropped.emit(dropped_files(event.mimeData()))
 
     def showEvent(self, event: QShowEvent) -> None:
         """Give the start page the focus, rather than the first widget that was created."""
@@ -251,10 +251,6 @@ class MainWindow(QMainWindow):
             return
         event.accept()
         self.closed.emit()
-
-
-def _files(event: QDropEvent) -> list[Path]:
-    return [Path(url.toLocalFile()) for url in event.mimeData().urls() if url.isLocalFile()]
 
 
 DEFAULT_SIZE: Final = (1440, 900)
