@@ -232,8 +232,7 @@ class LoopSettingsForm(QWidget):
         return parse_number(text) if text else None if declared.nullable else declared.default
 
     def _add(self, title: str, widget: QWidget, told: str = "") -> None:
-        label = PlainLabel(title, wrap=True)
-        label.setBuddy(widget)
+        label = PlainLabel(title, wrap=True, buddy=widget)
         label.setToolTip(plain_tool_tip(told))
         widget.setAccessibleName(title)
         widget.setAccessibleDescription(told)
@@ -414,9 +413,7 @@ class ForkForm(QWidget):
             edit.set_text(str(config_of(node, name) or ""))
             edit.setAccessibleName(f"{of_node}: {title}")
             edit.typed.connect(lambda _text: self.edited.emit())
-            label = PlainLabel(title, look="dim small")
-            label.setBuddy(edit)
-            column.addWidget(label)
+            column.addWidget(PlainLabel(title, look="dim small", buddy=edit))
             column.addWidget(edit)
             self.prompts[node.id, name], self._prompts_at_first[node.id, name] = edit, edit.text()
         self._column.addWidget(CollapsibleSection(f"Prompts: {of_node}", inner, is_open=True))
@@ -429,10 +426,8 @@ class ForkForm(QWidget):
         return box
 
     def _add(self, title: str, widget: QWidget) -> None:
-        label = PlainLabel(title)
-        label.setBuddy(widget)
         widget.setAccessibleName(title)
-        self._column.addWidget(label)
+        self._column.addWidget(PlainLabel(title, buddy=widget))
         self._column.addWidget(widget)
         self._column.addSpacing(UNIT)
 

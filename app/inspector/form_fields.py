@@ -119,8 +119,7 @@ class FormField(QWidget):
         self.field = field
         self.editor = editor = make_editor(field, binding, self)
         self.has_problems = False
-        self._label = PlainLabel(self.field.title, self, look="fieldname", wrap=True)
-        self._label.setBuddy(editor.main_widget)
+        self._label = PlainLabel(field.title, self, look="fieldname", wrap=True, buddy=editor.main_widget)
         self._label.setToolTip(plain_tool_tip(self.field.help))
         self._help = PlainLabel(self.field.help, self, look="dim small", wrap=True)
         self.problems = ProblemLines(self)

@@ -12,7 +12,7 @@ from app.inspector.text_widgets import exact_text
 from app.session import Session
 from app.theme.style import set_style_properties
 from app.theme.tokens import UNIT
-from app.theme.widgets import STRETCH, PlainLabel, hbox, push_button, vbox
+from app.theme.widgets import STRETCH, PlainLabel, StatusLabel, hbox, push_button, vbox
 from engine.document.operations import SetPinned
 from engine.nodes.json_values import ConversionError, convert
 from engine.nodes.node_names import node_name
@@ -47,9 +47,7 @@ class PinField(QWidget):
         self.editor = QPlainTextEdit(text, self)
         self.editor.setTabChangesFocus(True)
         describe_widget(self.editor, f"Pinned value of {port.name}", port.help)
-        self.error = PlainLabel("", look="small", wrap=True)
-        set_style_properties(self.error, tone="bad")
-        self.error.hide()
+        self.error = StatusLabel(look="small")
         vbox(self.heading, (self.editor, 1), self.error, spacing=1, parent=self)
 
     def value(self) -> Value:
@@ -67,8 +65,7 @@ class PinField(QWidget):
             self.value()
         except ConversionError as error:
             message = error.message
-        self.error.setText(message)
-        self.error.setVisible(bool(message))
+        self.error.say(message, "bad")
         set_style_properties(self.editor, invalid=bool(message))
         return not message
 

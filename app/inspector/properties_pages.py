@@ -58,8 +58,7 @@ class NodeIdField(QWidget):
         help_text = "The name of the node in edges and prompts. Press Enter to rename it everywhere."
         describe_widget(self.edit, "ID", help_text)
         self.problems = ProblemLines(self)
-        label = PlainLabel("ID", self, look="fieldname")
-        label.setBuddy(self.edit)
+        label = PlainLabel("ID", self, look="fieldname", buddy=self.edit)
         explanation = PlainLabel(help_text, self, look="dim small", wrap=True)
         vbox(label, self.edit, explanation, self.problems, spacing=1, parent=self)
         binding.events.watch(self.edit)

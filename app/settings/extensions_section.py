@@ -20,7 +20,6 @@ from PySide6.QtWidgets import (
 from app.settings.extensions_controller import ExtensionsController
 from app.settings.install_dialog import InstallButton
 from app.settings.settings_widgets import (
-    StatusLabel,
     add_labeled_row,
     fit_rows,
     labeled_rows,
@@ -28,7 +27,7 @@ from app.settings.settings_widgets import (
     password_field,
 )
 from app.theme.style import set_style_properties, style
-from app.theme.widgets import STRETCH, CollapsibleSection, PlainLabel, hbox, push_button, vbox
+from app.theme.widgets import STRETCH, CollapsibleSection, PlainLabel, StatusLabel, hbox, push_button, vbox
 from engine.errors import EngineError
 from engine.extensions import Extensions
 from engine.formatting import format_count

@@ -9,9 +9,8 @@ from typing import Final
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QDialog, QPushButton, QWidget
 
-from app.settings.settings_widgets import StatusLabel
 from app.theme.style import style
-from app.theme.widgets import STRETCH, ElidedLabel, PlainLabel, ProgressBar, hbox, push_button, vbox
+from app.theme.widgets import STRETCH, ElidedLabel, PlainLabel, ProgressBar, StatusLabel, hbox, push_button, vbox
 from app.worker import Worker
 from engine.errors import EngineError, Fix
 from engine.package_installer import InstallCanceledError, InstallError, OptionalPart, install_part, optional_part

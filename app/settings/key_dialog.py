@@ -6,13 +6,12 @@ import asyncio
 import os
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QDialog, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QWidget
 
 from app.engine_thread import EngineThread
-from app.settings.settings_widgets import StatusLabel, password_field, run_in_engine
+from app.settings.settings_widgets import password_field, run_in_engine
 from app.theme.style import set_style_properties, style
-from app.theme.tokens import UNIT
-from app.theme.widgets import STRETCH, PlainLabel, hbox, push_button
+from app.theme.widgets import STRETCH, PlainLabel, StatusLabel, hbox, push_button, vbox
 from engine.errors import EngineError
 from engine.models.keys import Keys, host_variable
 from engine.models.providers import provider_named
@@ -54,21 +53,20 @@ class KeyDialog(QDialog):
         self._typed()
 
     def _lay_out(self) -> None:
-        title = PlainLabel(self._title, look="title")
-        title.setBuddy(self.field)
-        buttons = hbox(STRETCH, self.cancel, self.save_for_session, self.save, spacing=2)
-        layout = self._layout = QVBoxLayout(self)
-        layout.setContentsMargins(6 * UNIT, 5 * UNIT, 6 * UNIT, 5 * UNIT)
-        layout.setSpacing(3 * UNIT)
-        layout.addWidget(title)
-        layout.addWidget(self.field)
-        layout.addWidget(self.status)
-        if _is_set_elsewhere(self._name):
-            note = "A key that was set outside of Loopwright takes precedence over this one."
-            layout.addWidget(PlainLabel(note, look="dim", wrap=True))
-        layout.addWidget(self.error)
-        layout.addSpacing(UNIT)
-        layout.addLayout(buttons)
+        note = "A key that was set outside of Loopwright takes precedence over this one."
+        notes = [PlainLabel(note, look="dim", wrap=True)] if _is_set_elsewhere(self._name) else []
+        self._layout = vbox(
+            PlainLabel(self._title, look="title", buddy=self.field),
+            self.field,
+            self.status,
+            *notes,
+            self.error,
+            1,
+            hbox(STRETCH, self.cancel, self.save_for_session, self.save, spacing=2),
+            spacing=3,
+            margins=(6, 5, 6, 5),
+            parent=self,
+        )
 
     def _typed(self) -> None:
         self.save.setEnabled(bool(self.field.text().strip()))

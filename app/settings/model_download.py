@@ -14,10 +14,20 @@ from app.dialogs import ask_question
 from app.engine_thread import EngineThread
 from app.settings.key_dialog import KeyDialog
 from app.settings.preferences import Preferences
-from app.settings.settings_widgets import StatusLabel, line_field, run_in_engine
+from app.settings.settings_widgets import line_field, run_in_engine
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT
-from app.theme.widgets import STRETCH, PlainLabel, ProgressBar, hbox, make_read_only, plain_tool_tip, push_button, vbox
+from app.theme.widgets import (
+    STRETCH,
+    PlainLabel,
+    ProgressBar,
+    StatusLabel,
+    hbox,
+    make_read_only,
+    plain_tool_tip,
+    push_button,
+    vbox,
+)
 from engine.errors import EngineError, Fix
 from engine.formatting import format_bytes
 from engine.models.catalog import unload_models
@@ -180,14 +190,12 @@ class ModelDownloadDialog(QDialog):
         self._update()
 
     def _lay_out(self) -> None:
-        other_label = PlainLabel("Another model")
-        other_label.setBuddy(self.other)
         memory = f" This computer has {format_bytes(self._memory)} of memory." if self._memory is not None else ""
         self._layout = vbox(
             PlainLabel(TITLE, look="title"),
             PlainLabel(_ABOUT + memory, wrap=True),
             self.table,
-            hbox(other_label, (self.other, 1), spacing=3),
+            hbox(PlainLabel("Another model", buddy=self.other), (self.other, 1), spacing=3),
             self.about,
             self.bar,
             hbox((self.status, 1), self.add_key, spacing=2),

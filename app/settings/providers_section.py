@@ -23,14 +23,13 @@ from app.settings.preferences import Preferences
 from app.settings.settings_widgets import (
     ModelTestCall,
     ModelTestRow,
-    StatusLabel,
     disable_fixed,
     run_in_engine,
     run_model_test,
 )
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT
-from app.theme.widgets import STRETCH, PlainLabel, hbox, make_read_only, plain_tool_tip, push_button, vbox
+from app.theme.widgets import STRETCH, PlainLabel, StatusLabel, hbox, make_read_only, plain_tool_tip, push_button, vbox
 from engine.errors import EngineError
 from engine.models.catalog import check_model_name
 from engine.models.keys import Keys, KeySource
@@ -158,12 +157,10 @@ class ProvidersSection(QWidget):
         run_in_engine(self, self._engine, asyncio.to_thread(list_providers, self._engine.models.keys), show, fail)
 
     def _lay_out(self) -> None:
-        label = PlainLabel("Model")
-        label.setBuddy(self.model)
         grid = QGridLayout()
         grid.setHorizontalSpacing(3 * UNIT)
         grid.setVerticalSpacing(2 * UNIT)
-        grid.addWidget(label, 0, 0)
+        grid.addWidget(PlainLabel("Model", buddy=self.model), 0, 0)
         grid.addWidget(self.model, 0, 1)
         grid.addWidget(self.model_test, 1, 1)
         grid.setColumnStretch(1, 1)

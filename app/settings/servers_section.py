@@ -18,7 +18,6 @@ from app.settings.settings_widgets import (
     ModelTestCall,
     ModelTestResult,
     ModelTestRow,
-    StatusLabel,
     disable_fixed,
     fit_rows,
     labeled_rows,
@@ -28,7 +27,7 @@ from app.settings.settings_widgets import (
     run_model_test,
 )
 from app.theme.style import ThemedIcon, set_style_properties, style
-from app.theme.widgets import STRETCH, CollapsibleSection, PlainLabel, Switch, hbox, push_button, vbox
+from app.theme.widgets import STRETCH, CollapsibleSection, PlainLabel, StatusLabel, Switch, hbox, push_button, vbox
 from engine.errors import EngineError
 from engine.formatting import format_count
 from engine.models.catalog import Models

@@ -30,13 +30,14 @@ from app.settings.extensions_section import McpServersSection, PluginsSection
 from app.settings.preferences import FIXED_NOTE, Preferences, PreferenceValues, apply_appearance
 from app.settings.providers_section import EMBEDDED_MODEL_NOTE, ProvidersSection
 from app.settings.servers_section import ServersSection
-from app.settings.settings_widgets import SettingsSection, StatusLabel
+from app.settings.settings_widgets import SettingsSection
 from app.theme.style import icon, set_style_properties, style
 from app.theme.widgets import (
     STRETCH,
     CollapsibleSection,
     MessageBar,
     PlainLabel,
+    StatusLabel,
     Switch,
     hbox,
     push_button,
@@ -102,9 +103,7 @@ class PreferenceRow(QWidget):
         self.editor.widget.setAccessibleName(field.title)
         self.editor.widget.setAccessibleDescription(field.help)
         if field.kind is not FieldKind.SWITCH:
-            title = PlainLabel(field.title)
-            title.setBuddy(self.editor.widget)
-            layout.addWidget(title)
+            layout.addWidget(PlainLabel(field.title, buddy=self.editor.widget))
         layout.addWidget(self.editor.container, 0, Qt.AlignmentFlag.AlignLeft)
         layout.addWidget(PlainLabel(field.help, look="dim small", wrap=True))
         self.error = StatusLabel()

@@ -74,9 +74,7 @@ def labeled_rows(fields: Iterable[tuple[str, QWidget]]) -> QFormLayout:
 
 def add_labeled_row(rows: QFormLayout, title: str, field: QWidget) -> None:
     """Add a field with its label below the others."""
-    label = PlainLabel(title)
-    label.setBuddy(field)
-    rows.addRow(label, field)
+    rows.addRow(PlainLabel(title, buddy=field), field)
 
 
 def fit_rows(entries: QListWidget, most: int) -> None:
@@ -85,20 +83,6 @@ def fit_rows(entries: QListWidget, most: int) -> None:
     for index in range(entries.count()):
         entries.item(index).setSizeHint(QSize(0, height))
     entries.setFixedHeight(height * min(max(entries.count(), 1), most) + 2 * UNIT)
-
-
-class StatusLabel(PlainLabel):
-    """Label for a status or error; hidden while it is empty."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__("", parent, wrap=True)
-        self.hide()
-
-    def say(self, text: str, tone: str = "") -> None:
-        """Set the text; tones are `good`, `warning` and `bad`, or empty for neutral."""
-        self.setText(text)
-        self.setVisible(bool(text))
-        set_style_properties(self, tone=tone or False, dim=not tone)
 
 
 class SettingsSection(QWidget):

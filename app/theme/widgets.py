@@ -244,6 +244,7 @@ class PlainLabel(QLabel):
         look: str = "",
         wrap: bool = False,
         selectable: bool = False,
+        buddy: QWidget | None = None,
     ) -> None:
         """Create the label.
 
@@ -253,6 +254,7 @@ class PlainLabel(QLabel):
             look: Properties of the style sheet, such as `dim small`.
             wrap: Whether to wrap long texts.
             selectable: Whether the text can be selected and copied.
+            buddy: The field that it labels.
         """
         super().__init__(parent)
         self.setTextFormat(Qt.TextFormat.PlainText)
@@ -260,6 +262,8 @@ class PlainLabel(QLabel):
         self.setWordWrap(wrap)
         for name in look.split():
             self.setProperty(name, True)
+        if buddy is not None:
+            self.setBuddy(buddy)
         if selectable:
             self.setTextInteractionFlags(
                 Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
@@ -275,6 +279,20 @@ class ElidedComboBox(QComboBox):
         field = QStyle.SubControl.SC_ComboBoxEditField
         room = self.style().subControlRect(QStyle.ComplexControl.CC_ComboBox, option, field, self).width()
         option.currentText = option.fontMetrics.elidedText(option.currentText, Qt.TextElideMode.ElideRight, room)
+
+
+class StatusLabel(PlainLabel):
+    """Label for a status or error; hidden while it is empty."""
+
+    def __init__(self, parent: QWidget | None = None, *, look: str = "") -> None:
+        super().__init__("", parent, look=look, wrap=True)
+        self.hide()
+
+    def say(self, text: str, tone: str = "") -> None:
+        """Set the text; tones are `good`, `warning` and `bad`, or empty for neutral."""
+        self.setText(text)
+        self.setVisible(bool(text))
+        set_style_properties(self, tone=tone or False, dim=not tone)
 
 
 class ElidedLabel(PlainLabel):

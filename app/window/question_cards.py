@@ -27,7 +27,7 @@ from app.runs.run_view_model import node_of
 from app.session import Session
 from app.theme.style import ThemedIcon, set_style_properties
 from app.theme.tokens import UNIT
-from app.theme.widgets import STRETCH, Badge, ElidedLabel, PlainLabel, hbox, push_button, scroll_area, vbox
+from app.theme.widgets import STRETCH, Badge, ElidedLabel, PlainLabel, StatusLabel, hbox, push_button, scroll_area, vbox
 from engine.errors import EngineError
 from engine.events import NodeWaiting
 from engine.formatting import format_members
@@ -90,9 +90,7 @@ class QuestionCard(QFrame):
         self.comment = QLineEdit(self)
         self.comment.setAccessibleName("Comment")
         self.comment.setPlaceholderText("Comment (optional)")
-        self.error = PlainLabel("", self, look="small", wrap=True)
-        self.error.setProperty("tone", "bad")
-        self.error.hide()
+        self.error = StatusLabel(self, look="small")
         self.buttons = [self._button(choice) for choice in event.choices or ("",)]
         self.buttons[0].setProperty("primary", True)
         self._arrange(is_column=is_column)
@@ -175,8 +173,7 @@ class QuestionCard(QFrame):
         return value_of_text(self.asked, exact_text(self.value))
 
     def _say(self, text: str) -> None:
-        self.error.setText(text)
-        self.error.setVisible(bool(text))
+        self.error.say(text, "bad")
         set_style_properties(self.value if self._is_approval else self.answer, invalid=bool(text))
 
 

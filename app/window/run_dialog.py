@@ -34,6 +34,7 @@ from app.theme.tokens import UNIT
 from app.theme.widgets import (
     STRETCH,
     PlainLabel,
+    StatusLabel,
     hbox,
     inset_number,
     push_button,
@@ -202,9 +203,7 @@ def _rows(fields: Mapping[str, QDoubleSpinBox | QSpinBox | None]) -> QFormLayout
             field.setAccessibleName(name)
             field.setToolTip("Includes what the run has spent so far.")
             field.setMinimumWidth(40 * UNIT)
-            label = PlainLabel(name)
-            label.setBuddy(field)
-            rows.addRow(label, field)
+            rows.addRow(PlainLabel(name, buddy=field), field)
     return rows
 
 
@@ -294,9 +293,7 @@ class InputField(QWidget):
         self.editor = self._editor(value)
         self.editor.setAccessibleName(declared.name)
         self.editor.setAccessibleDescription(declared.description)
-        self.error = PlainLabel("", self, look="small", wrap=True)
-        self.error.setProperty("tone", "bad")
-        self.error.hide()
+        self.error = StatusLabel(self, look="small")
         head = QHBoxLayout()
         head.addWidget(caption, 1)
         if isinstance(self.editor, QPlainTextEdit):
@@ -388,8 +385,7 @@ class InputField(QWidget):
         self._say(error)
 
     def _say(self, text: str) -> None:
-        self.error.setText(text)
-        self.error.setVisible(bool(text))
+        self.error.say(text, "bad")
         set_style_properties(self.editor, invalid=bool(text))
 
 
