@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -305,7 +306,10 @@ def test_half_typed_placeholder_is_refused_once_its_field_loses_focus(
 def test_refusal_of_the_fork_itself_is_shown_at_once(
     store: Store, access: StoreClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
 ) -> None:
+    may_answer = threading.Event()
+
     def refuse(*_arguments: object, **_named: object) -> None:
+        may_answer.wait(60)
         raise EngineError("The run is gone.")
 
     monkeypatch.setattr(fork_dialog, "plan_fork", refuse)
@@ -314,6 +318,8 @@ def test_refusal_of_the_fork_itself_is_shown_at_once(
     qtbot.addWidget(dialog)
     dialog.show()
     dialog.form.value.setFocus()
+    qtbot.waitUntil(dialog.form.value.hasFocus)
+    may_answer.set()
     qtbot.waitUntil(dialog.problem.isVisible)
     assert dialog.form.value.hasFocus()
 
