@@ -165,10 +165,6 @@ def _no_fallbacks() -> dict[ModelChoice, int]:  # a call of `dict[...]` takes te
     return {}
 
 
-def _no_notes() -> list[_ReceivedNote]:
-    return []
-
-
 @dataclass(slots=True)
 class NodeContext(Generic[SettingsT]):
     """The context of an execution of a node.
@@ -218,7 +214,7 @@ class NodeContext(Generic[SettingsT]):
     fallen_back: dict[ModelChoice, int] = field(default_factory=_no_fallbacks)
     is_replaying: bool = False
     retry_state: Any = None
-    _notes: list[_ReceivedNote] = field(default_factory=_no_notes)
+    _notes: tuple[_ReceivedNote, ...] = ()
 
     async def complete(
         self,
@@ -245,17 +241,17 @@ class NodeContext(Generic[SettingsT]):
             BudgetError: It does not fit the remaining budget; no call was made.
         """
         request = Request(
-            tuple(map(_with_normal_line_ends, self._with_notes(messages))),
+            self._conversation(messages),
             temperature,
             max_tokens,
             schema,
             seed,
             self.path,
             tools,
-            top_p=top_p,
-            stop=stop,
-            reasoning_effort=reasoning_effort,
-            extra_parameters=extra_parameters,
+            top_p,  # names in a call of a class cost as much as the rest of it
+            stop,
+            reasoning_effort,
+            extra_parameters,
         )
         reply = await self.services.complete(self, choice, request)
         failure = failure_of(reply, request, self.config)
@@ -284,18 +280,24 @@ class NodeContext(Generic[SettingsT]):
             self.warn(cut_off_warning(last, request, continued))
         return reply
 
-    def _with_notes(self, messages: Iterable[Message]) -> tuple[Message, ...]:
-        for note in self.services.notes(self):
-            self._notes.append(_ReceivedNote(note))
-        if not self._notes:
-            return tuple(messages)
+    def _conversation(self, messages: Iterable[Message]) -> tuple[Message, ...]:
+        """Return the messages and the notes to the node, with normal line ends."""
         conversation = list(messages)
-        for note in self._notes:
-            note.index = len(conversation) if note.index is None else note.index
-        for note in reversed(self._notes):
-            assert note.index is not None
-            conversation.insert(note.index, note.message)
-        return tuple(conversation)
+        new = self.services.notes(self)
+        if new:
+            self._notes += tuple(map(_ReceivedNote, new))
+        if self._notes:
+            for note in self._notes:
+                note.index = len(conversation) if note.index is None else note.index
+            for note in reversed(self._notes):
+                assert note.index is not None
+                conversation.insert(note.index, note.message)
+        return tuple(
+            [
+                message if "\r" not in message.text else replace(message, text=normalize_line_ends(message.text))
+                for message in conversation
+            ]
+        )
 
     def restart_attempt(self) -> None:
         """Start an attempt from the beginning: earlier notes follow the messages of its first call."""
@@ -349,10 +351,6 @@ class NodeContext(Generic[SettingsT]):
     def warn(self, message: str) -> None:
         """Add a warning to the history of this node."""
         self.warnings = (*self.warnings, message)
-
-
-def _with_normal_line_ends(message: Message) -> Message:
-    return replace(message, text=normalize_line_ends(message.text)) if "\r" in message.text else message
 
 
 MAX_CONTINUATIONS: Final = 5

@@ -89,21 +89,21 @@ class EventLog:
         """
         if self._is_silenced:
             return -1
-        event = event_type(self.run_id, self._next, time.time(), path, *fields)
-        self._next += 1
+        seq = self._next
+        event = event_type(self.run_id, seq, time.time(), path, *fields)
+        self._next = seq + 1
         self.events.append(event)
         self._reduce(event)
         if self._journal is not None:
             if event_type is not NodeStreaming:
                 self._journal.write(event)
-                self._last_written = event.seq
+                self._last_written = seq
             if self._last_written > self._last_stored:
-                return event.seq
+                return seq
+        self.published = len(self.events)
         if self._callbacks or self._waiting:
-            self._publish(len(self.events))
-        else:
-            self.published = len(self.events)
-        return event.seq
+            self._notify_readers()
+        return seq
 
     def silence(self) -> None:
         """Emit no more events."""
@@ -144,11 +144,10 @@ class EventLog:
                 return
             await self._next_change()
 
-    def _publish(self, end: int) -> None:
-        """Publish the events before position `end`."""
-        self.published = end
+    def _notify_readers(self) -> None:
         for callback in self._callbacks:
-            callback.wake()
+            if callback.may_wait:
+                callback.wake()
         if self._waiting:
             self._wake()
 
@@ -160,7 +159,8 @@ class EventLog:
         # Pieces of replies are not stored, and are published after the events before them.
         while end < len(self.events) and isinstance(self.events[end], NodeStreaming):
             end += 1
-        self._publish(max(end, self.published))
+        self.published = max(end, self.published)
+        self._notify_readers()
 
     def _on_store_failed(self, error: EngineError) -> None:
         if self._journal is not None and not self.closed:
@@ -199,6 +199,10 @@ class _CallbackThread:
 
     The thread reads the log as far as it has come, and waits only at its end, so that the run does next to nothing for
     an event. It is not a daemon, so that a script that ends right after its run still receives all events.
+
+    Attributes:
+        finished: Set once the callback has received all events.
+        may_wait: Whether the thread may be waiting for `wake`.
     """
 
     def __init__(self, callback: Callback, log: EventLog) -> None:
@@ -207,33 +211,33 @@ class _CallbackThread:
         self._log = log
         self._position = log.published
         self._raised = False
-        self._may_wait = False
+        self.may_wait = False
         self._wake_ups: SimpleQueue[None] = SimpleQueue()
         threading.Thread(target=self._work, name=f"loopwright events of {log.run_id}", daemon=False).start()
 
     def wake(self) -> None:
         """Report that more events are published, or that no more follow."""
-        if self._may_wait:
-            self._may_wait = False
+        if self.may_wait:
+            self.may_wait = False
             self._wake_ups.put(None)
 
     def _work(self) -> None:
         is_closed = False
         while not is_closed:
-            self._may_wait = True  # before looking: what follows the look wakes the thread
+            self.may_wait = True  # before looking: what follows the look wakes the thread
             is_closed = self._log.closed
             new = self._log.events[self._position : self._log.published]
             self._position += len(new)
             for event in new:
-                self._call(event)
+                try:
+                    self._callback(event)
+                except Exception:
+                    self._log_first_error()
             if not new and not is_closed:
                 self._wake_ups.get()
         self.finished.set()
 
-    def _call(self, event: AnyEvent) -> None:
-        try:
-            self._callback(event)
-        except Exception:
-            if not self._raised:
-                _LOG.exception("An event callback raised. The run continues. Its further errors are not logged.")
-            self._raised = True
+    def _log_first_error(self) -> None:
+        if not self._raised:
+            _LOG.exception("An event callback raised. The run continues. Its further errors are not logged.")
+        self._raised = True

@@ -71,10 +71,22 @@ async def run_node(scope: RunScope, node: NodePlan, inputs: dict[str, Value]) ->
                 raise NodeFailure(path, node.title, failure) from failure
             error = str(failure)
         duration = time.perf_counter() - started
-        cached = context.is_cached
-        figures = (context.usage, context.cost_usd, duration, cached, context.calls, context.warnings, error)
         key = node.output_key if NAMED_PORT in outputs else ""
-        run_context.event_log.emit(NodeCompleted, path, kind, outputs, *figures, key, context.exits_loop)
+        run_context.event_log.emit(
+            NodeCompleted,
+            path,
+            kind,
+            outputs,
+            context.usage,
+            context.cost_usd,
+            duration,
+            context.is_cached,
+            context.calls,
+            context.warnings,
+            error,
+            key,
+            context.exits_loop,
+        )
         if key:
             run_context.state.set(path, key, outputs)
         if run_context.event_log.unstored > MAX_UNSTORED_EVENTS:

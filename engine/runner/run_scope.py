@@ -72,14 +72,16 @@ class PricedModel:
         model: The model.
         known_price: Its price once it is resolved; None if it is unknown.
         is_price_resolved: Whether the price has been looked up.
+        remembers_calls: Whether its replies depend on earlier calls (`RemembersCalls`).
     """
 
-    __slots__ = ("is_price_resolved", "known_price", "model")
+    __slots__ = ("is_price_resolved", "known_price", "model", "remembers_calls")
 
     def __init__(self, model: Model, stated: Price | None) -> None:
         self.model = model
         self.known_price = stated
         self.is_price_resolved = stated is not None
+        self.remembers_calls = isinstance(model, RemembersCalls)  # a check of a protocol is slow
 
     async def price(self) -> Price | None:
         """Return the price, or None if it is unknown. It is looked up once."""
@@ -424,7 +426,7 @@ class RunScope:
     def _call(self, context: NodeContext[Any], priced: PricedModel, request: Request) -> Awaitable[Reply]:
         if self.budget.limited or not priced.is_price_resolved:
             return self._call_within_budget(context, priced, request)
-        return self._call_model(context, priced.model, priced.known_price, request)
+        return self._call_model(context, priced, request)
 
     async def _replay_call(self, context: NodeContext[Any], call: ModelCall) -> Reply:
         """Return the reply of a call that finished before the resume; budgets have counted it already."""
@@ -437,29 +439,24 @@ class RunScope:
         """Make a call that must fit into a budget, or whose price has not been looked up."""
         price = await priced.price()
         if not self.budget.limited:
-            return await self._call_model(context, priced.model, price, request)
+            return await self._call_model(context, priced, request)
         needed = await _estimated(priced.model, request, price)
         await self.budget.reserve(needed)
         try:
-            return await self._call_model(context, priced.model, price, request, reply_tokens(request))
+            return await self._call_model(context, priced, request, reply_tokens(request))
         finally:
             self.budget.release(needed)
             for budget, unit, spent, limit in self.budget.new_warnings():
                 self.run_context.event_log.emit(BudgetWarning, budget.path, unit, spent, limit)
 
     async def _call_model(
-        self,
-        context: NodeContext[Any],
-        model: Model,
-        price: Price | None,
-        request: Request,
-        max_tokens: int | None = None,
+        self, context: NodeContext[Any], priced: PricedModel, request: Request, max_tokens: int | None = None
     ) -> Reply:
         """Make a call; `max_tokens` limits a reply that the request does not limit, as budgets require."""
-        event_log, number = self.run_context.event_log, len(context.calls)
+        event_log, model, price = self.run_context.event_log, priced.model, priced.known_price
         if event_log.is_stored:
-            remembered = request if isinstance(model, RemembersCalls) else None
-            event_log.emit(NodeCalling, context.path, number, model.name, remembered)
+            remembered = request if priced.remembers_calls else None
+            event_log.emit(NodeCalling, context.path, len(context.calls), model.name, remembered)
             await event_log.flush()  # after a crash the history shows that this call may have been billed
         started = time.perf_counter()
         received: list[str] = []
@@ -474,14 +471,14 @@ class RunScope:
             raise
         cost = self._charge(context, reply.usage, price, reply.cost_usd)
         self._record_call(context, ModelCall(model.name, request, reply, cost, time.perf_counter() - started))
-        self._report_warnings(context, reply)
+        if reply.warnings:
+            self._report_warnings(context, reply)
         return reply
 
     def _record_call(self, context: NodeContext[Any], call: ModelCall) -> None:
-        number, event_log = len(context.calls), self.run_context.event_log
         context.calls = (*context.calls, call)
-        if event_log.is_stored:
-            event_log.emit(NodeCalled, context.path, number, call)
+        if self.run_context.event_log.is_stored:
+            self.run_context.event_log.emit(NodeCalled, context.path, len(context.calls) - 1, call)
 
     def _report_warnings(self, context: NodeContext[Any], reply: Reply) -> None:
         """Report the warnings of a reply, each once a run."""
