@@ -35,7 +35,7 @@ class AgentConfig(PromptFields, OutputKey):
     """Settings of an `agent` node."""
 
     tools: list[str] = Field(
-        default_factory=list[str],
+        default_factory=list,
         title="Tools",
         description="The tools that the agent may call.",
         json_schema_extra={"widget": "tools"},
@@ -57,7 +57,7 @@ class AgentConfig(PromptFields, OutputKey):
         },
     )
     require_approval: list[str] = Field(
-        default_factory=list[str],
+        default_factory=list,
         title="Require approval",
         description="Tools that need a person's approval before each call.",
         json_schema_extra={"widget": "tools", "group": "more"},

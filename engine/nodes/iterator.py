@@ -30,7 +30,7 @@ class IteratorConfig(NodeConfig):
         json_schema_extra={"labels": {"port": "Input port", "list": "Fixed list", "expression": "Expression"}},
     )
     items: list[Any] = Field(
-        default_factory=list[Any],
+        default_factory=list,
         max_length=MAX_ITEMS,
         title="Items",
         description="The items, as a JSON list; each may be any JSON value.",

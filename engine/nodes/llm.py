@@ -47,8 +47,10 @@ _STRUCTURED_OUTPUTS = Port("output", PortType.JSON, "The model's reply."), _USAG
 
 
 def _check(config: LlmConfig) -> Iterator[FieldProblem]:
+    if config.reply_schema is None:
+        return
     yield from schema_problems(config.reply_schema, "reply_schema")
-    if config.reply_schema is not None and config.may_exit_loop:
+    if config.may_exit_loop:
         yield FieldProblem(
             "exit-loop-with-schema",
             "may_exit_loop",

@@ -144,7 +144,7 @@ class ModelFields(NodeConfig):
         json_schema_extra={"group": "more"},
     )
     stop: list[Annotated[str, Field(min_length=1, max_length=200)]] = Field(
-        default_factory=list[str],
+        default_factory=list,
         max_length=16,
         title="Stop sequences",
         description="Texts that end the reply; the reply does not include them. Many providers accept at most four.",
@@ -176,7 +176,7 @@ class ModelFields(NodeConfig):
         json_schema_extra={"widget": "json", "group": "more"},
     )
     fallback_models: list[Annotated[str, Field(min_length=1)]] = Field(
-        default_factory=list[str],
+        default_factory=list,
         max_length=8,
         title="Fallback models",
         description="Models to use instead, in order, when the model fails and its retries are used up.",

@@ -25,17 +25,18 @@ def node_names(workflow: Workflow, registry: Registry | None = None) -> Mapping[
         registry: The node types; None for the built-in ones.
     """
     types = registry or builtin_registry()
-    names = {node.id: title_of(node) for node in workflow.nodes_by_id.values()}
-    taken, numbers = set(names.values()), dict[str, int]()
-    for node in workflow.nodes_by_id.values():
-        if not names[node.id]:
+    names = {node_id: title_of(node) for node_id, node in workflow.nodes_by_id.items()}
+    taken = set(names.values())
+    numbers: dict[str, int] = {}
+    for node_id, node in workflow.nodes_by_id.items():
+        if not names[node_id]:
             spec = types.find(node.type)
-            label = name = (spec.title if spec is not None else node.type) or node.id
+            label = name = (spec.title if spec is not None else node.type) or node_id
             while name in taken:
                 numbers[label] = numbers.get(label, 1) + 1
                 name = f"{label} {numbers[label]}"
             taken.add(name)
-            names[node.id] = name
+            names[node_id] = name
     return names
 
 

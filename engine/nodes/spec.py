@@ -259,10 +259,10 @@ class NodeSpec(Generic[ConfigT]):
     synonyms: tuple[str, ...] = ()
     keeps_retry_state: bool = False
 
-    def problems(self, config: ConfigT) -> list[FieldProblem]:
-        """The problems of its texts, and those that `check` finds."""
-        of_texts = [text.problem for text in self.texts(config) if text.problem is not None]
-        return [*of_texts, *self.check(config)]
+    def problems(self, config: ConfigT, texts: Iterable[NamedText] | None = None) -> list[FieldProblem]:
+        """The problems of its texts, which may be passed where they are known, and those that `check` finds."""
+        known = self.texts(config) if texts is None else texts
+        return [*[text.problem for text in known if text.problem is not None], *self.check(config)]
 
     def all_outputs(self, config: ConfigT) -> tuple[Port, ...]:
         """Its output ports, with `error` where the settings ask for it."""

@@ -23,7 +23,7 @@ class ToolConfig(NodeConfig):
 
     tool: str = Field(default="", title="Tool", description="The tool to call.", json_schema_extra={"widget": "tool"})
     arguments: dict[str, Any] = Field(
-        default_factory=dict[str, Any],
+        default_factory=dict,
         title="Arguments",
         description="Values of parameters without an edge, by name.",
         json_schema_extra={"widget": "arguments"},

@@ -24,7 +24,7 @@ class ValidatorConfig(NodeConfig):
         json_schema_extra={"labels": {"schema": "JSON Schema", "expression": "Condition"}},
     )
     json_schema: dict[str, Any] = Field(
-        default_factory=dict[str, Any],
+        default_factory=dict,
         title="JSON Schema",
         description="The schema of a valid value. Text is parsed as JSON first. {} accepts any JSON.",
         json_schema_extra={"widget": "json", "shown_when": {"mode": "schema"}},

@@ -10,8 +10,7 @@ A stand-in replaces a disabled node with problems of its own, so that people can
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -56,6 +55,7 @@ from engine.plan.partial_run import Part
 from engine.plan.resolve import Resolved
 from engine.plan.structure import Structure, analyse
 from engine.plan.validation import affects_only_node, validate_structure
+from engine.values import immutable
 
 if TYPE_CHECKING:
     from networkx import DiGraph
@@ -98,10 +98,11 @@ def compile_structure(
         raise DocumentError(
             f"The workflow cannot run: it has {count}. The first: {errors[0].message}", errors[0].remedy, problems
         )
-    planned = _Planned(structure, _with_stand_ins(structure, problems), max_iterations_cap, only)
+    choices = dict.fromkeys(choice for _, choice in models_called(structure, inside))
+    planned = _planned(structure, problems, max_iterations_cap, only)
     return Plan(
         graph=_GraphCompiler(planned).build(),
-        models=tuple(dict.fromkeys(each for _, model in models_called(structure, inside) for each in model.chain)),
+        models=tuple(dict.fromkeys(model for choice in choices for model in choice.chain)),
         parameters=_parameters(structure, inside),
         structure=structure,
         max_iterations_cap=max_iterations_cap,
@@ -138,19 +139,28 @@ def models_called(structure: Structure, inside: Collection[str]) -> Iterator[tup
 
 
 def _parameters(structure: Structure, inside: Collection[str]) -> dict[str, InputConfig]:
-    inputs = [node for node in structure.resolution.nodes.values() if node.type == "input"]
+    inputs = structure.resolution.by_type.get("input", ())
     running = (node for node in inputs if node.id in inside and node.id not in structure.disabled)
     return {node.config.name or node.id: node.config for node in running if isinstance(node.config, InputConfig)}
 
 
-@dataclass(frozen=True)
+@immutable
 class _Planned:
-    """A document without errors, its nodes with stand-ins for faulty disabled ones, and the outermost ones that run."""
+    """A document without errors.
+
+    Attributes:
+        structure: The document.
+        nodes: Its nodes, with stand-ins for faulty disabled ones.
+        edges: Its edges by level; see `_edges`.
+        cap: The most iterations of any loop.
+        only: The outermost nodes that run; None for all.
+    """
 
     structure: Structure
     nodes: dict[str, Resolved]
+    edges: dict[str | None, list[tuple[str, str]]]
     cap: int
-    only: Collection[str] | None = None
+    only: Collection[str] | None
 
     def subflow(self, node: str) -> _Planned | None:
         """The workflow of a subflow; None for a disabled one."""
@@ -158,32 +168,38 @@ class _Planned:
             return None
         inner = self.structure.subflows[node]
         problems = validate_structure(inner, max_iterations_cap=self.cap) if inner.disabled else ()
-        return _Planned(inner, _with_stand_ins(inner, problems), self.cap)
+        return _planned(inner, problems, self.cap)
 
-    @cached_property
-    def edges(self) -> dict[str | None, list[tuple[str, str]]]:
-        """The edges of each level: of the body of each loop or iterator, and under None those outside of all.
 
-        An edge into a nested body leads to its loop, and so does one to the loop's exit: the loop collects what leads
-        there, and so it is the loop that waits for it.
-        """
-        bodies, parent, loop_of = self.structure.bodies, self.structure.parent, self.structure.loop_of
-        found: dict[str | None, list[tuple[str, str]]] = {}
-        for link in self.structure.links:
-            source, target = link.source, loop_of.get(link.target, link.target)
-            level = parent.get(source)
-            if source in bodies and link.source_port in bodies[source].kind.body_ports:
-                source, level = LOOP_INPUT, source
-            if level is not None and target == level:
-                target = LOOP_OUTPUT
-            else:
-                while target and parent.get(target) != level:
-                    target = parent.get(target, "")
-            if target:
-                found.setdefault(level, []).append((source, target))
-        for body in bodies.values():
-            found.setdefault(parent.get(body.loop), []).append((body.loop, body.exit))
-        return found
+def _planned(
+    structure: Structure, problems: Iterable[Problem], cap: int, only: Collection[str] | None = None
+) -> _Planned:
+    return _Planned(structure, _with_stand_ins(structure, problems), _edges(structure), cap, only)
+
+
+def _edges(structure: Structure) -> dict[str | None, list[tuple[str, str]]]:
+    """The edges of each level: of the body of each loop or iterator, and under None those outside of all.
+
+    An edge into a nested body leads to its loop, and so does one to the loop's exit: the loop collects what leads
+    there, and so it is the loop that waits for it.
+    """
+    bodies, parent, loop_of = structure.bodies, structure.parent, structure.loop_of
+    found: dict[str | None, list[tuple[str, str]]] = {}
+    for link in structure.links:
+        source, target = link.source, loop_of.get(link.target, link.target)
+        level = parent.get(source)
+        if source in bodies and link.source_port in bodies[source].kind.body_ports:
+            source, level = LOOP_INPUT, source
+        if level is not None and target == level:
+            target = LOOP_OUTPUT
+        else:
+            while target and parent.get(target) != level:
+                target = parent.get(target, "")
+        if target:
+            found.setdefault(level, []).append((source, target))
+    for body in bodies.values():
+        found.setdefault(parent.get(body.loop), []).append((body.loop, body.exit))
+    return found
 
 
 class _GraphCompiler:
@@ -206,7 +222,6 @@ class _GraphCompiler:
         self.body_slots = (
             [] if self.body is None else [self._slot(self.body.loop, p) for p in self.body.kind.body_ports]
         )
-        self.outputs = {node: self._outputs(node) for node in self.order}
 
     def _synthetic_graph(self) -> DiGraph[str]:
         """The graph of this level: loops stand for nested bodies, synthetic nodes replace this loop's ends."""
@@ -229,12 +244,14 @@ class _GraphCompiler:
         takes = (node for node in self.order if nodes[node].spec.iteration_note and nodes[node].node.enabled)
         return next(takes, None)
 
-    def _outputs(self, node: str) -> dict[str, int]:
-        """The slots of the ports at which edges of this level start."""
-        body = self.structure.bodies.get(node)
+    def _outputs(self, node: str, body: Body | None) -> tuple[tuple[str, int], ...]:
+        """The ports at which edges of this level start, with their slots."""
         inner = body.kind.body_ports if body is not None else ()
-        ports = (link.source_port for link in self.structure.links_from.get(node, ()))
-        return {port: self._slot(node, port) for port in ports if port not in inner}
+        found: dict[str, int] = {}
+        for link in self.structure.links_from.get(node, ()):
+            if link.source_port not in inner:
+                found[link.source_port] = self._slot(node, link.source_port)
+        return tuple(found.items())
 
     def _slot(self, node: str, port: str) -> int:
         """The slot of a value on this level; a value from outside becomes a constant of the body."""
@@ -249,16 +266,18 @@ class _GraphCompiler:
         return self.slots[key]
 
     def build(self) -> GraphPlan:
-        nodes = tuple(self._node(self.planned.nodes[node]) for node in self.order)
-        waits = tuple(sum(1 for before in self.graph.predecessors(node) if before != LOOP_INPUT) for node in self.order)
-        first = tuple(position for position, count in enumerate(waits) if count == 0)
+        nodes = tuple([self._node(self.planned.nodes[node]) for node in self.order])
+        waits = [0] * len(nodes)
+        for follower in chain.from_iterable(node.followers for node in nodes):
+            waits[follower] += 1
+        first = tuple([position for position, count in enumerate(waits) if count == 0])
         result = feedback = None
         if self.body is not None:
             exit_node = self.planned.nodes[self.body.exit]
             ends = {plan.name: plan for plan in self._inputs(exit_node)}
             result, feedback = ends.get("input"), ends.get("feedback")
         constants, slots = tuple(self.constants), (*self.body_slots, None, None)
-        return GraphPlan(nodes, waits, first, len(self.slots), slots[0], constants, result, feedback, slots[1])
+        return GraphPlan(nodes, tuple(waits), first, len(self.slots), slots[0], constants, result, feedback, slots[1])
 
     def _node(self, resolved: Resolved) -> NodePlan:
         node, spec, config = resolved.id, resolved.spec, resolved.config
@@ -271,15 +290,15 @@ class _GraphCompiler:
         return NodePlan(
             position=self.position[node],
             id=node,
-            title=self.structure.resolution.name(node),
+            title=self.structure.resolution.names[node],
             spec=spec,
             config=config,
             prepared=spec.prepare(config),
             enabled=resolved.node.enabled,
             inputs=inputs,
-            converts=any(port.convert is not None for port in inputs),
+            converts=any(port.convert for port in inputs),
             blank=dict.fromkeys(resolved.inputs) if resolved.texts else None,
-            outputs=tuple(self.outputs[node].items()),
+            outputs=self._outputs(node, body),
             followers=tuple(sorted(followers)),
             loop=self._loop(resolved) if body is not None and body.kind is LOOP else None,
             iterator=self._iterator(resolved) if body is not None and body.kind is ITERATOR else None,
@@ -375,7 +394,7 @@ def _with_stand_ins(structure: Structure, problems: Iterable[Problem]) -> dict[s
     faulty = {problem.node for problem in problems if affects_only_node(problem, structure)}
     nodes = structure.workflow.nodes_by_id
     stand_ins = {node: _stand_in(nodes[node], structure) for node in faulty if node is not None}
-    return {**structure.resolution.nodes, **stand_ins}
+    return {**structure.resolution.nodes, **stand_ins} if stand_ins else structure.resolution.nodes
 
 
 def _stand_in(node: Node, structure: Structure) -> Resolved:

@@ -108,7 +108,7 @@ class NodePlan:
         return self.loop is not None or self.iterator is not None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class GraphPlan:
     """One level of a workflow.
 
@@ -135,7 +135,7 @@ class GraphPlan:
     index_slot: int | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class LoopPlan:
     """A loop and its body.
 
@@ -160,7 +160,7 @@ class LoopPlan:
     judge: NodePlan | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class IteratorPlan:
     """An iterator and its body.
 
@@ -179,7 +179,7 @@ class IteratorPlan:
     condition: Expression | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class SubflowPlan:
     """A subflow and its workflow.
 

@@ -12,7 +12,6 @@ writes a file in every iteration.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
@@ -22,6 +21,7 @@ from engine.nodes.spec import ITERATOR, LOOP, PAIR_BY_END, PAIR_BY_START, Pair
 from engine.plan.graph_algorithms import Neighbors, find_cycle, reachable, topological_order
 from engine.plan.resolve import Link, Resolution
 from engine.text_sanitizing import shown
+from engine.values import immutable
 
 Name = Callable[[str], str]
 """Returns what people call a node."""
@@ -32,7 +32,7 @@ MAX_DEPTH = 64
 _PAIRED: Final = PAIR_BY_START.keys() | PAIR_BY_END.keys()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Body:
     """The body of one loop or iterator.
 
@@ -241,12 +241,12 @@ def _both(first: Body, second: Body, name: Name) -> str:
     return f'The {first.kind.start} "{name(first.loop)}" and the {second.kind.start} "{name(second.loop)}"'
 
 
-@dataclass(frozen=True)
+@immutable
 class Pairing:
     """Loops and exits, iterators and aggregators that belong together, and what is wrong with the others."""
 
-    exit_of: dict[str, str] = field(default_factory=dict[str, str])
-    problems: list[Problem] = field(default_factory=list[Problem])
+    exit_of: dict[str, str]
+    problems: list[Problem]
 
 
 def pair(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from engine.document.model import NODE_ID_PATTERN, Edge, Node, Workflow
 from engine.document.problems import Problem, Severity, config_errors, has_errors, kind_of
 from engine.errors import did_you_mean
 from engine.nodes.json_values import can_ever_fit, fits
-from engine.nodes.node_names import node_names, title_of
+from engine.nodes.node_names import node_names
 from engine.nodes.node_registry import Registry
 from engine.nodes.spec import AnySpec, NodeConfig, Port, is_body_port
 from engine.text_sanitizing import shown
@@ -55,12 +55,13 @@ class Resolved:
 
 @dataclass(frozen=True)
 class Resolution:
-    """The resolved nodes by id, and the problems of the others."""
+    """The resolved nodes by id and by type, and the problems of the others."""
 
     workflow: Workflow
     registry: Registry
-    nodes: dict[str, Resolved] = field(default_factory=dict[str, Resolved])
-    problems: list[Problem] = field(default_factory=list[Problem])
+    nodes: dict[str, Resolved]
+    by_type: dict[str, list[Resolved]]
+    problems: list[Problem]
 
     @cached_property
     def names(self) -> Mapping[str, str]:
@@ -69,13 +70,12 @@ class Resolution:
 
     def name(self, node_id: str) -> str:
         """What people call a node."""
-        node = self.workflow.nodes_by_id.get(node_id)
-        return (title_of(node) or self.names[node_id]) if node is not None else node_id
+        return self.names.get(node_id, node_id)
 
 
 def resolve(workflow: Workflow, registry: Registry) -> Resolution:
     """Find the type and settings of each node; of nodes that share an id, the first counts."""
-    resolution = Resolution(workflow, registry)
+    resolution = Resolution(workflow, registry, {}, {}, [])
     seen: set[str] = set()
     for node in workflow.nodes:
         if node.id in seen or node.model_extra or _ID.fullmatch(node.id) is None:
@@ -88,7 +88,8 @@ def resolve(workflow: Workflow, registry: Registry) -> Resolution:
             resolution.problems.append(_unknown_type(node, registry))
             continue
         try:
-            config: NodeConfig = spec.config.model_validate(node.config)
+            # As `model_validate`, which checks arguments of its own at every call.
+            config: NodeConfig = spec.config.__pydantic_validator__.validate_python(node.config)
         except ValidationError as error:
             resolution.problems.extend(
                 Problem("bad-config", message, remedy, node=node.id, field=place)
@@ -96,6 +97,7 @@ def resolve(workflow: Workflow, registry: Registry) -> Resolution:
             )
             continue
         resolved = resolution.nodes[node.id] = Resolved(node, spec, config)
+        resolution.by_type.setdefault(node.type, []).append(resolved)
         faults = list(_config_problems(resolved))
         if faults:
             resolution.problems.extend(faults)
@@ -162,7 +164,7 @@ def _config_problems(resolved: Resolved) -> Iterator[Problem]:
             node=node.id,
             field="on_error",
         )
-    for fault in spec.problems(config):
+    for fault in spec.problems(config, resolved.texts):
         yield Problem(
             fault.code,
             fault.message,

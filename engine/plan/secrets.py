@@ -7,7 +7,7 @@ and server addresses are searched; prompts and other texts are not.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
@@ -48,8 +48,7 @@ Path = tuple[Any, ...]
 def secret_problems(workflow: Workflow, registry: Registry | None = None) -> Iterator[Problem]:
     """Report each secret in a document; subflows report their own."""
     known = registry or builtin_registry()
-    is_plain = not workflow.model_extra and not workflow.settings
-    if is_plain and not any(_is_searched(node, known) for node in workflow.nodes):
+    if not workflow.model_extra and not workflow.settings and _are_plain(workflow.nodes, known):
         return
     ids: list[str] = [node.id for node in workflow.nodes]
     for path, name in _found(workflow.to_json(), known):
@@ -69,10 +68,13 @@ def secret_problems(workflow: Workflow, registry: Registry | None = None) -> Ite
         )
 
 
-def _is_searched(node: Node, registry: Registry) -> bool:
-    """Whether a node has a field that is searched; most nodes have none."""
-    spec = registry.find(node.type)
-    return spec is None or bool(node.model_extra) or not _plain_fields(spec.config).issuperset(node.config)
+def _are_plain(nodes: Iterable[Node], registry: Registry) -> bool:
+    """Whether no node has a field that is searched; most have none."""
+    for node in nodes:
+        spec = registry.find(node.type)
+        if spec is None or node.model_extra or not _plain_fields(spec.config).issuperset(node.config):
+            return False
+    return True
 
 
 @lru_cache

@@ -36,9 +36,9 @@ MAX_SUBFLOW_DEPTH: Final = 16
 def inner_workflows(resolution: Resolution, registry: Registry) -> dict[str, Workflow]:
     """Return the workflow of each subflow, by the subflow's id; unreadable ones become problems."""
     found: dict[str, Workflow] = {}
-    for resolved in resolution.nodes.values():
+    for resolved in resolution.by_type.get(SUBFLOW, ()):
         config = resolved.config
-        if resolved.type != SUBFLOW or not isinstance(config, SubflowConfig) or config.workflow is None:
+        if not isinstance(config, SubflowConfig) or config.workflow is None:
             continue
         try:
             workflow = Workflow.model_validate(upgraded_copy(config.workflow))
@@ -212,14 +212,15 @@ def _analyse_level(workflow: Workflow, registry: Registry) -> Structure:
     found, problems = links(workflow, resolution)
     leaving: dict[str, list[Link]] = {}
     leading: dict[str, list[Link]] = {}
+    successors: dict[str, list[str]] = {node: [] for node in workflow.nodes_by_id}
+    predecessors: dict[str, list[str]] = {node: [] for node in workflow.nodes_by_id}
     for link in found:
         leaving.setdefault(link.source, []).append(link)
         leading.setdefault(link.target, []).append(link)
+        successors[link.source].append(link.target)
+        predecessors[link.target].append(link.source)
     problems = [*resolution.problems, *problems]
     make = partial(Structure, workflow, registry, resolution, found, leaving, leading)
-    ids = workflow.nodes_by_id
-    successors = {node: [link.target for link in leaving.get(node, ())] for node in ids}
-    predecessors = {node: [link.source for link in leading.get(node, ())] for node in ids}
     order = topological_order(successors)
     cycle = _cycle(predecessors, order, resolution.name)
     if cycle is not None:
@@ -348,6 +349,9 @@ def _evaluator_field(config: LoopConfig) -> str:
 
 def _feedback_problems(structure: Structure, body: Body) -> Iterator[Problem]:
     """Find the ends of branches that lead nowhere; two on the same branch are a problem, since both would be live."""
+    if not body.side_branches:
+        structure.feedback_ends[body.loop] = ()
+        return
     name = structure.resolution.name
     is_wired = any(link.target_port == "feedback" for link in structure.links_to.get(body.exit, ()))
     own = structure.members.get(body.loop, [])

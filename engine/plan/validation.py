@@ -366,8 +366,8 @@ def _parameter_problems(structure: Structure) -> Iterator[Problem]:
     for kind, config in (("input", InputConfig), ("output", OutputConfig)):
         names: dict[str, str] = {}
         title = structure.resolution.name
-        for resolved in structure.resolution.nodes.values():
-            if resolved.type != kind or not isinstance(resolved.config, config) or resolved.id in structure.disabled:
+        for resolved in structure.resolution.by_type.get(kind, ()):
+            if not isinstance(resolved.config, config) or resolved.id in structure.disabled:
                 continue
             name = resolved.config.name or resolved.id
             if name in names:
@@ -382,8 +382,8 @@ def _parameter_problems(structure: Structure) -> Iterator[Problem]:
 
 
 def _loop_problems(structure: Structure, cap: int) -> Iterator[Problem]:
-    for resolved in structure.resolution.nodes.values():
-        if resolved.type != LOOP.start or not isinstance(resolved.config, LoopConfig):
+    for resolved in structure.resolution.by_type.get(LOOP.start, ()):
+        if not isinstance(resolved.config, LoopConfig):
             continue
         fault = range_problem(resolved.config.max_iterations, cap)
         if fault is not None:
@@ -419,9 +419,10 @@ def _judge_problems(structure: Structure) -> Iterator[Problem]:
 def _pin_problems(structure: Structure) -> Iterator[Problem]:
     """Warn about connected ports of pinned nodes without a pinned value; of branches, only one has a value anyway."""
     for resolved in structure.resolution.nodes.values():
-        node, body = resolved.node, structure.bodies.get(resolved.id)
+        node = resolved.node
         if not node.pinned or resolved.id in structure.disabled or node.type in UNPINNABLE:
             continue
+        body = structure.bodies.get(resolved.id)
         used = {link.source_port for link in structure.links_from.get(node.id, ())}
         if body is not None:  # the loop's output leaves at its exit
             used |= {link.source_port for link in structure.links_from.get(body.exit, ())}
