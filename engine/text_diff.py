@@ -31,45 +31,28 @@ def equal_blocks(first: Sequence[Hashable], second: Sequence[Hashable], check: C
 
 
 def _blocks(one: list[int], other: list[int], check: Check) -> Iterator[Block]:
+    from rapidfuzz.distance import Indel, Postfix, Prefix
+
     pending = [(0, len(one), 0, len(other))]
     while pending:
         check()
         start, end, other_start, other_end = pending.pop()
-        head = _common_prefix(one, start, end, other, other_start, other_end)
+        head = Prefix.similarity(one[start:end], other[other_start:other_end])
         if head:
             yield start, other_start, head
             start, other_start = start + head, other_start + head
-        tail = _common_suffix(one, start, end, other, other_start, other_end)
+        tail = Postfix.similarity(one[start:end], other[other_start:other_end])
         if tail:
             end, other_end = end - tail, other_end - tail
             pending.append((end, end + tail, other_end, other_end + tail))
         if start == end or other_start == other_end:
             continue
         if (end - start) * (other_end - other_start) <= EXACT_CELLS:
-            for begin, other_begin, length in _exact_blocks(one[start:end], other[other_start:other_end]):
-                yield start + begin, other_start + other_begin, length
+            for step in Indel.opcodes(one[start:end], other[other_start:other_end]):
+                if step.tag == "equal":
+                    yield start + step.src_start, other_start + step.dest_start, step.src_end - step.src_start
         else:
             pending += reversed(_split(one, start, end, other, other_start, other_end))
-
-
-def _common_prefix(one: list[int], start: int, end: int, other: list[int], other_start: int, other_end: int) -> int:
-    most = min(end - start, other_end - other_start)
-    pairs = zip(one[start : start + most], other[other_start : other_start + most], strict=True)
-    return next((number for number, (left, right) in enumerate(pairs) if left != right), most)
-
-
-def _common_suffix(one: list[int], start: int, end: int, other: list[int], other_start: int, other_end: int) -> int:
-    most = min(end - start, other_end - other_start)
-    pairs = zip(reversed(one[end - most : end]), reversed(other[other_end - most : other_end]), strict=True)
-    return next((number for number, (left, right) in enumerate(pairs) if left != right), most)
-
-
-def _exact_blocks(one: list[int], other: list[int]) -> Iterator[Block]:
-    from rapidfuzz.distance import Indel
-
-    for step in Indel.opcodes(one, other):
-        if step.tag == "equal":
-            yield step.src_start, step.dest_start, step.src_end - step.src_start
 
 
 def _split(

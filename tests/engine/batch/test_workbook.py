@@ -15,7 +15,7 @@ import xlsxwriter
 
 from engine import inputs_of_table, read_table
 from engine.batch.table import TableError
-from engine.batch.workbook import MAX_CELL_CHARS, TRUNCATION_MARK, column_letters, write_workbook
+from engine.batch.workbook import MAX_CELL_CHARS, TRUNCATION_MARK, write_workbook
 from tests.engine.semantics.documents import entry, flow, result, transform
 
 Fill = Callable[[Any, Any], object]
@@ -253,13 +253,6 @@ def test_an_opendocument_sheet_is_read(tmp_path: Path):
     table = read_table(tmp_path / "t.ods")
     assert table.rows == ({"text": "ä", "n": 5, "day": "2024-01-05"},)
     assert table.sheet == "Blatt"
-
-
-@pytest.mark.parametrize(
-    ("index", "letters"), [(0, "A"), (25, "Z"), (26, "AA"), (701, "ZZ"), (702, "AAA"), (16_383, "XFD")]
-)
-def test_column_letters(index: int, letters: str):
-    assert column_letters(index) == letters
 
 
 def read_back(content: bytes) -> list[list[Any]]:
