@@ -6,7 +6,7 @@ Both `loopwright models` and the lists in the window show it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from engine.errors import Fix
@@ -15,7 +15,7 @@ from engine.models.keys import Keys, KeyStoreError
 from engine.models.local_servers import LocalServer, local_server_title
 from engine.models.price_list import provider_models
 from engine.models.protocol import EMBEDDED_MODEL, RECORDED_PREFIX, SCRIPTED_PREFIX, ModelError, Price
-from engine.models.providers import PROVIDERS, Provider
+from engine.models.providers import PROVIDERS
 
 _EXAMPLES: Final = {
     "openai": "gpt-4o-mini",
@@ -158,7 +158,7 @@ def gguf_models() -> list[KnownModel]:
 
 def known_examples(keys: Keys) -> list[KnownModel]:
     """An example of each provider, and whether it can be called; looks for keys like `known_models`."""
-    return [_known_example(prefix, PROVIDERS[prefix], keys) for prefix in _EXAMPLES]
+    return [_known_example(prefix, keys) for prefix in _EXAMPLES]
 
 
 def models_of_provider(prefix: str) -> list[KnownModel]:
@@ -218,14 +218,13 @@ def _missing_runtime() -> tuple[str, str]:
     return "", ""
 
 
-def _known_example(prefix: str, provider: Provider, keys: Keys) -> KnownModel:
-    name = f"{prefix}/{_EXAMPLES[prefix]}"
+def _known_example(prefix: str, keys: Keys) -> KnownModel:
+    example, provider = example_of(prefix), PROVIDERS[prefix]
     if provider.local:
-        return KnownModel(name, provider.title, "runs on your own machine", None, f"Start {provider.title}.")
+        return replace(example, note="runs on your own machine", available=None, how_to_get=f"Start {provider.title}.")
     try:
-        available = keys.get(provider.name) is not None
+        if keys.get(provider.name) is not None:
+            return example
     except KeyStoreError as error:
-        return KnownModel(name, provider.title, "", False, str(error), fix=error.fix)
-    if available:
-        return KnownModel(name, provider.title, "", True, "")
-    return KnownModel(name, provider.title, "", False, "Add a key.", fix=Fix.ADD_KEY.of(provider.name))
+        return replace(example, available=False, how_to_get=str(error), fix=error.fix)
+    return replace(example, available=False, how_to_get="Add a key.", fix=Fix.ADD_KEY.of(provider.name))

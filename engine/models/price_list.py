@@ -70,14 +70,20 @@ def _today() -> str:
     return time.strftime("%Y-%m-%d")
 
 
+def litellm_folder() -> Path | None:
+    """The folder of litellm's package, found without importing it; None if it is not installed."""
+    installed = importlib.util.find_spec("litellm")
+    return None if installed is None or installed.origin is None else Path(installed.origin).parent
+
+
 @cache
 def price_entries() -> Mapping[str, Mapping[str, Any]]:
     """The list by name of the model; empty if litellm is not installed or its file is unreadable."""
-    installed = importlib.util.find_spec("litellm")
-    if installed is None or installed.origin is None:
+    folder = litellm_folder()
+    if folder is None:
         return {}
     try:
-        return json.loads((Path(installed.origin).parent / _FILE).read_text(encoding="utf-8"))
+        return json.loads((folder / _FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
 

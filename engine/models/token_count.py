@@ -6,7 +6,6 @@ seconds, so it must not happen in an event loop. Models in GGUF files count thei
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from engine.models.price_list import litellm_folder
 from engine.models.protocol import CountTokens
 
 _OPENAI: Final = re.compile(r"(chatgpt-|gpt-|o\d)")
@@ -55,7 +55,7 @@ def token_counter(model: str) -> CountTokens | None:
 
 @cache
 def _openai_counter(encoding: str) -> CountTokens | None:
-    folder = _folder()
+    folder = _tokenizers()
     if folder is None or not (folder / _ENCODING_FILES[encoding]).is_file():  # tiktoken would download it
         return None
     os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)
@@ -67,7 +67,7 @@ def _openai_counter(encoding: str) -> CountTokens | None:
 
 @cache
 def _deepseek_counter() -> CountTokens | None:
-    folder = _folder()
+    folder = _tokenizers()
     file = None if folder is None else folder / "deepseek_tokenizer.json"
     if file is None or not file.is_file():
         return None
@@ -82,9 +82,7 @@ def _deepseek_counter() -> CountTokens | None:
     return count
 
 
-def _folder() -> Path | None:
-    """The folder of litellm's tokenizers, found without importing litellm."""
-    installed = importlib.util.find_spec("litellm")
-    if installed is None or installed.origin is None:
-        return None
-    return Path(installed.origin).parent / "litellm_core_utils" / "tokenizers"
+def _tokenizers() -> Path | None:
+    """The folder of litellm's tokenizers."""
+    folder = litellm_folder()
+    return None if folder is None else folder / "litellm_core_utils" / "tokenizers"
