@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from engine.errors import EngineError
@@ -55,6 +55,10 @@ RESULT_EVENTS: Final[frozenset[type[AnyEvent]]] = frozenset(
 _EVENT_FIELDS = ("type", "run_id", "seq", "time", "path")
 
 
+def _fields_of(result: LoopResult | RunResult) -> dict[str, Any]:
+    return {field.name: getattr(result, field.name) for field in fields(result)}
+
+
 @dataclass(frozen=True, slots=True)
 class LoopResult:
     """The result of a loop.
@@ -80,11 +84,7 @@ class LoopResult:
     def to_json(self) -> dict[str, Any]:
         """A JSON object."""
         return {
-            "iterations_run": self.iterations_run,
-            "exit_reason": self.exit_reason,
-            "converged": self.converged,
-            "returned": self.returned,
-            "cost_usd": self.cost_usd,
+            **_fields_of(self),
             "warnings": list(self.warnings),
             "iterations": [_iteration_json(iteration) for iteration in self.iterations],
         }
@@ -129,21 +129,9 @@ class RunResult:
     def to_json(self) -> dict[str, Any]:
         """A JSON object."""
         return {
-            "run_id": self.run_id,
-            "status": self.status,
-            "outputs": self.outputs,
+            **_fields_of(self),
             "loops": {path: loop.to_json() for path, loop in self.loops.items()},
-            "usage": {
-                "input_tokens": self.usage.input_tokens,
-                "output_tokens": self.usage.output_tokens,
-                "exact": self.usage.exact,
-            },
-            "cost_usd": self.cost_usd,
-            "error": self.error,
-            "remedy": self.remedy,
-            "fix": self.fix,
-            "node": self.node,
-            "duration_s": self.duration_s,
+            "usage": asdict(self.usage),
             "warnings": list(self.warnings),
         }
 
