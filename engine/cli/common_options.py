@@ -6,7 +6,7 @@ import inspect
 import math
 import re
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -318,15 +318,11 @@ def user_settings() -> LoadedSettings[UserSettings]:
 
 
 def _warn_of_settings(loaded: LoadedSettings[UserSettings]) -> None:
-    for text in _setting_warnings(loaded):
-        err().line(f"Warning: {text}", style="yellow")
-
-
-def _setting_warnings(loaded: LoadedSettings[UserSettings]) -> Iterator[str]:
+    warnings = [f"{_invalid_setting(one)} It is ignored." for one in loaded.invalid]
     if loaded.unreadable is not None:
-        yield f"{error_with_command(loaded.unreadable)} The default settings apply."
-    for one in loaded.invalid:
-        yield f"{_invalid_setting(one)} It is ignored."
+        warnings.insert(0, f"{error_with_command(loaded.unreadable)} The default settings apply.")
+    for warning in warnings:
+        err().line(f"Warning: {warning}", style="yellow")
 
 
 def _invalid_setting(invalid: InvalidSetting) -> str:

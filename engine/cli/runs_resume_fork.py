@@ -231,7 +231,7 @@ def runs_answer(
     Example: loopwright runs answer ab12 --reject --comment "Shorter, please."
     """
     from engine.cli.run_monitor import OutputFormat
-    from engine.cli.terminal_questions import ask_now, question_lines
+    from engine.cli.terminal_questions import answer_options, ask_now, question_lines
     from engine.nodes.context import APPROVE, REJECT
     from engine.store.answers import find_question, give_answer
     from engine.store.resume import resume
@@ -248,7 +248,7 @@ def runs_answer(
         if answer is None and not can_ask():
             for line in question_lines(asked):
                 err().line(line)
-            raise EngineError("There is no answer.", _options_to_answer(asked))
+            raise EngineError("There is no answer.", f"Add {answer_options(asked)}.")
         if give_answer(stored, asked, answer or ask_now(asked)):
             if as_json:
                 write_json({"run_id": asked.run_id, "status": "running", "answered": asked.path})
@@ -267,11 +267,3 @@ def _parse_answer(asked: NodeWaiting, choice: str, value: str | None, comment: s
         return None
     text = None if value is None else text_or_file(value, "--value")
     return Answer(choice, None if text is None else value_of_text(asked, text), comment)
-
-
-def _options_to_answer(asked: NodeWaiting) -> str:
-    from engine.nodes.context import APPROVE, REJECT
-
-    if set(asked.choices) == {APPROVE, REJECT}:
-        return "Add --approve or --reject."
-    return f"Add --choice {' or --choice '.join(asked.choices)}." if asked.choices else "Add --value TEXT."

@@ -147,8 +147,11 @@ def answer_command(asked: NodeWaiting, *, is_only: bool) -> str:
         is_only: Whether it is the run's only question, so the node can be left out.
     """
     node = "" if is_only else f" --node {quote_argument(asked.path)}"
+    return f"loopwright runs answer {asked.run_id}{node} {answer_options(asked)}"
+
+
+def answer_options(asked: NodeWaiting) -> str:
+    """Return the options of `runs answer` that answer a question: `--approve or --reject`."""
     if set(asked.choices) == {APPROVE, REJECT}:
-        choices = "--approve or --reject"
-    else:
-        choices = " or ".join(f"--choice {quote_argument(choice)}" for choice in asked.choices) or "--value TEXT"
-    return f"loopwright runs answer {asked.run_id}{node} {choices}"
+        return "--approve or --reject"
+    return " or ".join(f"--choice {quote_argument(choice)}" for choice in asked.choices) or "--value TEXT"
