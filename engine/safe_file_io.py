@@ -13,7 +13,7 @@ import secrets
 import stat
 import sys
 import time
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -66,6 +66,24 @@ _BYTE_ORDER_MARKS: Final = (
 
 class NotTextError(ValueError):
     """Bytes that are not text; the message is the reason, for people."""
+
+
+def user_path(variable: str, name: str, *, is_data: bool = False, environment: Mapping[str, str] = os.environ) -> Path:
+    """Return the path in an environment variable, else of a name in the program's folder of this user.
+
+    Args:
+        variable: The environment variable.
+        name: The name of the file or folder.
+        is_data: Whether it is in the folder for data, instead of the one for settings.
+        environment: The environment variables.
+    """
+    named = environment.get(variable, "").strip()
+    if named:
+        return Path(named)
+    import platformdirs
+
+    folder = platformdirs.user_data_path if is_data else platformdirs.user_config_path
+    return folder("loopwright", appauthor=False) / name
 
 
 def is_file(path: Path) -> bool:

@@ -29,7 +29,7 @@ from engine.formatting import format_json
 from engine.models.catalog import MODEL_VARIABLE, check_model_name
 from engine.models.protocol import EMBEDDED_MODEL
 from engine.models.providers import origin_of
-from engine.safe_file_io import LOCK_TIMEOUT_S, hold_lock, read_text_file, replace_file
+from engine.safe_file_io import LOCK_TIMEOUT_S, hold_lock, read_text_file, replace_file, user_path
 from engine.text_sanitizing import shown
 
 if TYPE_CHECKING:
@@ -380,12 +380,7 @@ class LoadedSettings(Generic[ValuesT]):
 
 def settings_path(environment: Mapping[str, str] = os.environ) -> Path:
     """Return the file of the settings: the one in LOOPWRIGHT_SETTINGS, else the one in the user's settings folder."""
-    named = environment.get(PATH_VARIABLE, "").strip()
-    if named:
-        return Path(named)
-    import platformdirs
-
-    return platformdirs.user_config_path("loopwright", appauthor=False) / FILE_NAME
+    return user_path(PATH_VARIABLE, FILE_NAME, environment=environment)
 
 
 def load_settings(

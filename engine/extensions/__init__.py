@@ -13,7 +13,6 @@ What is slow to import (plugins, MCP) is imported on first use.
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -23,7 +22,7 @@ from pydantic_core import PydanticCustomError
 
 from engine.errors import EngineError, Fix
 from engine.formatting import format_json
-from engine.safe_file_io import read_text_file, replace_file
+from engine.safe_file_io import read_text_file, replace_file, user_path
 from engine.text_sanitizing import shown
 from engine.tools.mcp_settings import NAME_PATTERN, McpServer
 
@@ -98,12 +97,7 @@ class Extensions(BaseModel):
 
 def extensions_path() -> Path:
     """The file of the user's extensions: the one in LOOPWRIGHT_EXTENSIONS, else one in the user's settings folder."""
-    named = os.environ.get(EXTENSIONS_VARIABLE, "").strip()
-    if named:
-        return Path(named)
-    import platformdirs
-
-    return platformdirs.user_config_path("loopwright", appauthor=False) / "extensions.json"
+    return user_path(EXTENSIONS_VARIABLE, "extensions.json")
 
 
 def listings_path(extensions: Path) -> Path:

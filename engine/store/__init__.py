@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from engine.errors import Fix
+from engine.safe_file_io import user_path
 from engine.store.store_protocol import EVERY_RUN, RunFilter, RunStatus, RunSummary, Store, StoreError, Totals
 
 __all__ = [
@@ -27,12 +28,7 @@ PATH_VARIABLE: Final = "LOOPWRIGHT_STORE"
 
 def store_path() -> Path:
     """Return the history file: the one that the environment names, or the one in the user's data folder."""
-    named = os.environ.get(PATH_VARIABLE)
-    if named:
-        return Path(named)
-    import platformdirs
-
-    return platformdirs.user_data_path("loopwright", appauthor=False) / "history.sqlite3"
+    return user_path(PATH_VARIABLE, "history.sqlite3", is_data=True)
 
 
 def open_store(path: Path | None = None, *, for_reading: bool = False) -> Store:
@@ -49,7 +45,7 @@ def open_store(path: Path | None = None, *, for_reading: bool = False) -> Store:
 
     if path is None:
         path = store_path()
-        if not os.environ.get(PATH_VARIABLE):
+        if not os.environ.get(PATH_VARIABLE, "").strip():
             _make_folder(path.parent)
     return SqliteStore(path, for_reading=for_reading)
 

@@ -9,14 +9,13 @@ An unreadable file approves nothing. If it is not writable, the user is asked ag
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any, Final
 
 from engine.document.model import Workflow
 from engine.formatting import format_json
 from engine.runner.capabilities import fingerprint
-from engine.safe_file_io import hold_lock, read_text_file, replace_file
+from engine.safe_file_io import hold_lock, read_text_file, replace_file, user_path
 
 VARIABLE: Final = "LOOPWRIGHT_APPROVED"
 FILE_NAME: Final = "approved.json"
@@ -28,12 +27,7 @@ _MAX_BYTES: Final = 5_000_000
 
 def approvals_path() -> Path:
     """Return the file that `LOOPWRIGHT_APPROVED` names, or the one in the user's config folder."""
-    named = os.environ.get(VARIABLE)
-    if named:
-        return Path(named)
-    import platformdirs
-
-    return platformdirs.user_config_path("loopwright", appauthor=False) / FILE_NAME
+    return user_path(VARIABLE, FILE_NAME)
 
 
 def is_approved(workflow: Workflow) -> bool:
