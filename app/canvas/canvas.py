@@ -196,35 +196,19 @@ class Canvas(QWidget):
         """Add a node, and with a loop its exit. Return its id, or None if that is not possible."""
         return self.commands.add_node(node_type, position)
 
-    def export_png(self, path: Path, scale: float = 2.0) -> None:
-        """Export the whole document as PNG.
+    def draw(self, kind: str, scale: float = 2.0) -> Callable[[Path], None]:
+        """Draw the whole document, and return a function that writes the drawing to a file, in any thread.
 
-        Raises:
-            ExportError: The file cannot be written.
+        Args:
+            kind: `png`, `svg` or `pdf`.
+            scale: Pixels of a PNG per unit of the scene.
         """
-        from app.canvas.image_export import write_png
+        from app.canvas.image_export import draw_pdf, draw_png, draw_svg
 
-        write_png(self.viewer.scene(), self.view.content_rect, path, scale)
-
-    def export_svg(self, path: Path) -> None:
-        """Export the whole document as SVG.
-
-        Raises:
-            ExportError: The file cannot be written.
-        """
-        from app.canvas.image_export import write_svg
-
-        write_svg(self.viewer.scene(), self.view.content_rect, path, self.session.name)
-
-    def export_pdf(self, path: Path) -> None:
-        """Export the whole document as PDF.
-
-        Raises:
-            ExportError: The file cannot be written.
-        """
-        from app.canvas.image_export import write_pdf
-
-        write_pdf(self.viewer.scene(), self.view.content_rect, path, self.session.name)
+        scene, content = self.viewer.scene(), self.view.content_rect
+        if kind == "png":
+            return draw_png(scene, content, scale)
+        return (draw_svg if kind == "svg" else draw_pdf)(scene, content, self.session.name)
 
     # Updates from the document
 

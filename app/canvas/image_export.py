@@ -1,9 +1,14 @@
-"""Export of the document as an image (PNG) or a drawing (SVG, PDF)."""
+"""Export of the document as an image (PNG) or a drawing (SVG, PDF).
+
+The scene is drawn in the window's thread. Each `draw_` function returns one that encodes and writes what was drawn.
+It may be called in another thread, as encoding a large PNG takes seconds. It raises `ExportError` if the file cannot
+be written.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -47,24 +52,21 @@ def render_image(scene: QGraphicsScene, content: QRectF, scale: float) -> QImage
     return image
 
 
-def write_png(scene: QGraphicsScene, content: QRectF, path: Path, scale: float) -> None:
-    """Write a PNG file.
+def draw_png(scene: QGraphicsScene, content: QRectF, scale: float) -> Callable[[Path], None]:
+    """Draw a PNG file."""
+    image = render_image(scene, content, scale)
 
-    Raises:
-        ExportError: The file cannot be written.
-    """
-    buffer = QBuffer()
-    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    render_image(scene, content, scale).save(buffer, "PNG")  # pyright: ignore - the stub wants bytes
-    _write(path, bytes(buffer.data().data()))
+    def write(path: Path) -> None:
+        buffer = QBuffer()
+        buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+        image.save(buffer, "PNG")  # pyright: ignore - the stub wants bytes
+        _write(path, bytes(buffer.data().data()))
+
+    return write
 
 
-def write_svg(scene: QGraphicsScene, content: QRectF, path: Path, title: str) -> None:
-    """Write an SVG file.
-
-    Raises:
-        ExportError: The file cannot be written.
-    """
+def draw_svg(scene: QGraphicsScene, content: QRectF, title: str) -> Callable[[Path], None]:
+    """Draw an SVG file."""
     from PySide6.QtSvg import QSvgGenerator
 
     rect = _around(content)
@@ -79,16 +81,12 @@ def write_svg(scene: QGraphicsScene, content: QRectF, path: Path, title: str) ->
     painter.fillRect(QRectF(0, 0, rect.width(), rect.height()), canvas_style().color("ground"))
     _render(scene, painter, QRectF(0, 0, rect.width(), rect.height()), rect)
     painter.end()
-    drawing = bytes(buffer.data().data()).decode("utf-8", "replace")
-    _write(path, _NOT_IN_XML.sub("", drawing).encode())
+    data = bytes(buffer.data().data())
+    return lambda path: _write(path, _NOT_IN_XML.sub("", data.decode("utf-8", "replace")).encode())
 
 
-def write_pdf(scene: QGraphicsScene, content: QRectF, path: Path, title: str) -> None:
-    """Write a PDF file with one page of the size of the document.
-
-    Raises:
-        ExportError: The file cannot be written.
-    """
+def draw_pdf(scene: QGraphicsScene, content: QRectF, title: str) -> Callable[[Path], None]:
+    """Draw a PDF file with one page of the size of the document."""
     rect = _around(content)
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
@@ -102,7 +100,8 @@ def write_pdf(scene: QGraphicsScene, content: QRectF, path: Path, title: str) ->
     painter.fillRect(target, canvas_style().color("ground"))
     _render(scene, painter, target, rect)
     painter.end()
-    _write(path, bytes(buffer.data().data()))
+    data = bytes(buffer.data().data())
+    return lambda path: _write(path, data)
 
 
 def _around(content: QRectF) -> QRectF:

@@ -7,15 +7,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtGui import QAction, QKeySequence
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QApplication, QWidget
 
-from app.dialogs import FileDialogs, ask_question, confirm_overwrite
+from app.dialogs import FileDialogs, ask_question, confirm_overwrite, show_failure
 from app.settings.preferences import Preferences
 from app.theme.style import style
 from app.window.actions import WindowMenus
 from app.window.command_palette import CommandPalette, PaletteEntry, ShortcutsDialog
+from app.worker import Worker
 from engine.errors import EngineError
 from engine.safe_file_io import replace_file
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from app.session import Session
     from app.settings.settings_dialog import SettingsDialog
     from app.window.document_page import DocumentPage
+
+_SAY_AFTER_MS: Final = 500
+"""Delay of the message that an image is being exported."""
 
 
 class CommandController(QObject):
@@ -59,6 +63,7 @@ class CommandController(QObject):
         self._open_file = open_file
         self._make_settings = make_settings
         self.settings: SettingsDialog | None = None
+        self._worker = Worker(self)
 
     def add_node(self, node_type: str) -> None:
         """Add a node of that type to the canvas."""
@@ -124,9 +129,31 @@ class CommandController(QObject):
         """
         document = self._current()
         if document is not None:
-            canvas = document.canvas
-            writers = {"png": canvas.export_png, "svg": canvas.export_svg, "pdf": canvas.export_pdf}
-            self._export(document.session, kind, kind.upper(), writers[kind])
+            self._export(document.session, kind, kind.upper(), partial(self._write_image, document, kind))
+
+    def _write_image(self, document: DocumentPage, kind: str, target: Path) -> None:
+        """Draw a document, then encode and write the file in a worker thread, and say so if that takes long."""
+        QApplication.setOverrideCursor(Qt.CursorShape.WaitCursor)
+        try:
+            write = document.canvas.draw(kind)
+        finally:
+            QApplication.restoreOverrideCursor()
+        topic = f"export {target}"
+        wait = QTimer(document, singleShot=True, interval=_SAY_AFTER_MS)
+        wait.timeout.connect(lambda: document.bars.say(topic, f"Exporting “{target.name}”…"))
+        wait.start()
+
+        def end(error: EngineError | None = None) -> None:
+            if not document.is_closed:
+                wait.stop()
+                wait.deleteLater()
+                document.bars.drop(topic)
+                if error is not None:
+                    document.session.refused.emit(str(error))
+            elif error is not None:
+                show_failure(self._window, f"“{target.name}” was not exported.", str(error))
+
+        self._worker.ask(partial(write, target), lambda _: end(), end)
 
     def export_program(self, kind: str) -> None:
         """Export the workflow of the current document as a Python program, and report what the program lacks.

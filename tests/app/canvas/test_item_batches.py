@@ -161,11 +161,11 @@ def test_a_loop_dropped_on_a_card_that_waits_wraps_it(hand: Hand, qtbot: QtBot) 
 def test_picture_of_a_document_has_the_items_that_wait(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
     complete(hand.canvas, qtbot)
     settle(hand, qtbot)
-    hand.canvas.export_png(tmp_path / "before.png")
+    hand.canvas.draw("png")(tmp_path / "before.png")
     remove_all(hand.session)
     hand.session.undo()
     hand.session.structure, hand.session.problems = analyze_document(hand.session.workflow, hand.session.registry)
-    hand.canvas.export_png(tmp_path / "after.png")
+    hand.canvas.draw("png")(tmp_path / "after.png")
     assert QImage(str(tmp_path / "after.png")) == QImage(str(tmp_path / "before.png"))
 
 

@@ -144,7 +144,7 @@ def test_png_export_contains_the_whole_document(hand: Hand, tmp_path: Path) -> N
     hand.session.select(["draft"])
     hand.canvas.zoom_to(0.1)
     file = tmp_path / "picture.png"
-    hand.canvas.export_png(file, 2.0)
+    hand.canvas.draw("png")(file)
     image = QImage(str(file))
     content = hand.canvas.view.content_rect
     assert image.width() == pytest.approx((content.width() + 48) * 2, abs=2)
@@ -158,7 +158,7 @@ def test_png_export_contains_the_whole_document(hand: Hand, tmp_path: Path) -> N
 
 def test_svg_export_has_texts_and_no_bitmaps(hand: Hand, tmp_path: Path) -> None:
     file = tmp_path / "drawing.svg"
-    hand.canvas.export_svg(file)
+    hand.canvas.draw("svg")(file)
     root = ElementTree.parse(file).getroot()
     tags = {element.tag.rpartition("}")[2] for element in root.iter()}
     texts = {(element.text or "").strip() for element in root.iter() if element.tag.endswith("text")}
@@ -184,7 +184,7 @@ def test_export_does_not_depend_on_zoom_and_selection(hand: Hand, theme: str) ->
 @pytest.mark.parametrize("title", ["a < b & “c”", "bell \x07 and nothing \x00", "half a pair \ud800"])
 def test_svg_export_is_valid_xml_for_any_title(make_canvas: MakeCanvas, tmp_path: Path, title: str) -> None:
     hand = make_canvas(workflow([node("task", "input", title)], []))
-    hand.canvas.export_svg(tmp_path / "drawing.svg")
+    hand.canvas.draw("svg")(tmp_path / "drawing.svg")
     texts = [element.text or "" for element in ElementTree.parse(tmp_path / "drawing.svg").iter()]
     assert any(text.startswith(title[:5]) for text in texts)
 
@@ -203,13 +203,13 @@ def test_tooltip_shows_a_title_as_plain_text(make_canvas: MakeCanvas) -> None:
 
 def test_empty_document_can_be_exported(make_canvas: MakeCanvas, tmp_path: Path) -> None:
     hand = make_canvas(workflow([], []))
-    hand.canvas.export_png(tmp_path / "empty.png")
+    hand.canvas.draw("png")(tmp_path / "empty.png")
     assert not QImage(str(tmp_path / "empty.png")).isNull()
 
 
 def test_failed_export_names_the_file_and_the_reason(hand: Hand, tmp_path: Path) -> None:
     with pytest.raises(ExportError, match="Could not write"):
-        hand.canvas.export_png(tmp_path / "no" / "such.png")
+        hand.canvas.draw("png")(tmp_path / "no" / "such.png")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the limit on files is POSIX's")
@@ -222,7 +222,7 @@ def test_failed_export_keeps_the_existing_file(hand: Hand, tmp_path: Path) -> No
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
     try:
         with pytest.raises(ExportError, match="Could not write"):
-            hand.canvas.export_png(file)
+            hand.canvas.draw("png")(file)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert file.read_bytes() == b"old"

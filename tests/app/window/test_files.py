@@ -4,15 +4,17 @@ import errno
 import json
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, Qt, QUrl
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QMessageBox
 from pytestqt.qtbot import QtBot
 
 from app import document_file, session
-from app.controllers import document_controller
+from app.controllers import command_controller, document_controller
 from app.settings.preferences import Preferences
 from app.window.document_page import DocumentPage
 from app.window.main_window import open_files
@@ -743,13 +745,21 @@ def test_write_protected_file_is_not_replaced(
 
 @pytest.mark.parametrize(("kind", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
 def test_canvas_is_exported_as_an_image(
-    workbench: Workbench, self_refine: DocumentPage, answers: Answers, tmp_path: Path, kind: str, start: bytes
+    workbench: Workbench,
+    self_refine: DocumentPage,
+    answers: Answers,
+    tmp_path: Path,
+    qtbot: QtBot,
+    kind: str,
+    start: bytes,
 ) -> None:
     answers.to_save = tmp_path / "picture"
 
     workbench.actions_by_name[f"export_{kind}"].trigger()
 
-    content = (tmp_path / f"picture.{kind}").read_bytes()
+    file = tmp_path / f"picture.{kind}"
+    qtbot.waitUntil(file.exists)  # it appears complete
+    content = file.read_bytes()
     assert content.startswith(start)
     assert answers.suggested is not None
     assert answers.suggested.name == f"Self-Refine.{kind}"
@@ -784,13 +794,56 @@ def test_workflow_with_errors_is_not_exported_as_a_program(
 
 
 def test_failed_image_export_is_reported(
-    workbench: Workbench, self_refine: DocumentPage, answers: Answers, tmp_path: Path
+    workbench: Workbench, self_refine: DocumentPage, answers: Answers, tmp_path: Path, qtbot: QtBot
 ) -> None:
     answers.to_save = tmp_path / "gone" / "picture.png"
 
     workbench.actions_by_name["export_png"].trigger()
 
-    assert "picture.png" in workbench.status_bar.refusal.full_text
+    qtbot.waitUntil(lambda: "picture.png" in workbench.status_bar.refusal.full_text)
+
+
+def test_failed_image_export_of_a_closed_document_is_reported(
+    workbench: Workbench, self_refine: DocumentPage, answers: Answers, tmp_path: Path, qtbot: QtBot
+) -> None:
+    answers.to_save = tmp_path / "gone" / "picture.png"
+
+    workbench.actions_by_name["export_png"].trigger()
+    workbench.documents.drop(self_refine)
+
+    qtbot.waitUntil(lambda: workbench.window.findChild(QMessageBox) is not None)
+    assert "picture.png" in question(workbench.window).text()
+
+
+@pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
+def test_image_is_written_beside_the_window_which_says_so(
+    workbench: Workbench,
+    self_refine: DocumentPage,
+    answers: Answers,
+    tmp_path: Path,
+    qtbot: QtBot,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+) -> None:
+    monkeypatch.setattr(command_controller, "_SAY_AFTER_MS", 0)
+    answers.to_save = target = tmp_path / f"picture.{kind}"
+    may_write = threading.Event()
+    draw = self_refine.canvas.draw
+
+    def slow(kind: str) -> Callable[[Path], None]:
+        write = draw(kind)
+        return lambda path: (may_write.wait(10), write(path))[1]
+
+    monkeypatch.setattr(self_refine.canvas, "draw", slow)
+    workbench.actions_by_name[f"export_{kind}"].trigger()
+
+    try:
+        qtbot.waitUntil(lambda: target.name in self_refine.bars.text(f"export {target}"))
+        assert not target.exists()
+    finally:
+        may_write.set()
+    qtbot.waitUntil(lambda: not self_refine.bars.text(f"export {target}"))
+    assert target.stat().st_size > 0
 
 
 def test_tab_title_follows_the_workflow_name(workbench: Workbench, self_refine: DocumentPage) -> None:
