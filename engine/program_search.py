@@ -25,4 +25,5 @@ def find_program(name: str, *, on_windows: bool = os.name == "nt") -> str | None
             suffixes = known
     folders = [""] if os.path.dirname(name) else filter(os.path.isabs, os.get_exec_path())  # noqa: PTH120 - "./name"
     paths = (os.path.join(folder, name + suffix) for folder in folders for suffix in suffixes)  # noqa: PTH118
-    return next((path for path in paths if Path(path).is_file() and os.access(path, os.X_OK)), None)
+    # `Path.is_file` fails in a folder that this user may not enter, before Python 3.14.
+    return next((path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)), None)  # noqa: PTH113

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.program_search import find_program
+from tests.closed_folder import close_folder
 
 
 def _program(file: Path) -> str:
@@ -59,3 +60,14 @@ def test_file_that_may_not_be_executed_is_no_program(folders: tuple[Path, Path])
     _, listed = folders
     Path(_program(listed / "tool")).chmod(0o644)
     assert find_program("tool") is None
+
+
+def test_folder_that_may_not_be_entered_has_no_program(folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch):
+    """PATH of a start with `sudo -u` names folders of another user."""
+    current, listed = folders
+    closed = current.parent / "closed"
+    _program(closed / "tool")
+    expected = _program(listed / "tool")
+    monkeypatch.setenv("PATH", os.pathsep.join([str(closed), str(listed)]))
+    close_folder(closed, monkeypatch)
+    assert find_program("tool") == expected
