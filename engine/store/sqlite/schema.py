@@ -341,7 +341,8 @@ def prepare(path: Path, *, busy_s: float = BUSY_S, steps: Sequence[Step] = STEPS
         StoreError: The file is not a history, damaged, of a newer version, locked or not writable.
     """
     try:
-        access = "" if _is_writable(path) else _access_without_writing(path)
+        target = Path(os.path.realpath(path))  # SQLite keeps the files of the WAL beside it
+        access = "" if _is_writable(target) else _access_without_writing(target)
         is_new = not is_open_here(path) and _must_be_created(path)
         if access and (is_new or not for_reading):
             raise unwritable_history(path)
@@ -357,7 +358,7 @@ def prepare(path: Path, *, busy_s: float = BUSY_S, steps: Sequence[Step] = STEPS
 
 def _is_writable(path: Path) -> bool:
     """Return whether the file, and beside it those of the WAL, can be written; true for a missing file."""
-    return not path.exists() or (os.access(path, os.W_OK) and os.access(path.absolute().parent, os.W_OK))
+    return not path.exists() or (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
 
 
 def _access_without_writing(path: Path) -> Access:

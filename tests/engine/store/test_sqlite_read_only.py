@@ -89,6 +89,15 @@ def test_read_only_history_is_refused_for_runs(path: Path, in_read_only_folder: 
     assert "cannot be written" in _refused(path, in_read_only_folder, "")
 
 
+def test_link_in_a_read_only_folder_leads_to_a_history_that_is_written(
+    path: Path, tmp_path: Path, in_read_only_folder: Callable[[str], str]
+):
+    target = path.rename(tmp_path / "target.sqlite3")
+    path.symlink_to(target)
+    write = "store.pin('a', pinned=True); print(store.find('a').pinned); store.close()"
+    assert in_read_only_folder(OPEN.format(path=str(path)).replace(", for_reading=True", "") + write) == "True"
+
+
 def _refused(path: Path, in_read_only_folder: Callable[[str], str], options: str) -> str:
     code = f"""
 from pathlib import Path
