@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
@@ -105,7 +105,7 @@ class BatchResultsModel(QAbstractTableModel):
         return (result for result in self._results if result is not None)
 
     @property
-    def empty_columns(self) -> set[int]:
+    def empty_columns(self) -> Collection[int]:
         """The columns that no row has a value for, of those that not every batch has."""
         return self._empty
 

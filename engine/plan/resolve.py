@@ -88,8 +88,7 @@ def resolve(workflow: Workflow, registry: Registry) -> Resolution:
             resolution.problems.append(_unknown_type(node, registry))
             continue
         try:
-            # As `model_validate`, which checks arguments of its own at every call.
-            config: NodeConfig = spec.config.__pydantic_validator__.validate_python(node.config)
+            config: NodeConfig = spec.config.model_validate(node.config)
         except ValidationError as error:
             resolution.problems.extend(
                 Problem("bad-config", message, remedy, node=node.id, field=place)

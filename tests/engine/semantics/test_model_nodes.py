@@ -40,6 +40,13 @@ async def test_an_empty_prompt_is_the_input() -> None:
     assert played.model.prompts("draft") == ["seed"]
 
 
+async def test_line_ends_of_other_systems_reach_the_model_as_newlines() -> None:
+    played = await play(_asks(llm("draft", "One.\r\nTwo.\r{{input}}", system="Be\r\nbrief.")), "x", {"text": "a\r\nb"})
+
+    (call,) = played.model.calls
+    assert call.request.messages == (Message("system", "Be\nbrief."), Message("user", "One.\nTwo.\na\nb"))
+
+
 async def test_every_bare_name_in_a_prompt_is_a_port() -> None:
     workflow = flow(
         entry("topic"),
