@@ -1,7 +1,7 @@
 """Resume and fork stored runs: the questions before it, and the tab in which the run continues.
 
 Where needed, the user is asked whether the workflow is trusted, which version of it to use, whether calls of unknown
-outcome may be repeated, and what the run may access on this machine.
+outcome may be repeated, and what the run may access on this computer.
 """
 
 from __future__ import annotations

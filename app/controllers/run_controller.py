@@ -78,7 +78,7 @@ def resume_options(
         engine: The engine's thread, which has the models.
         preferences: The user's settings.
         store: The history.
-        permissions: What it may access on this machine, and spend.
+        permissions: What it may access on this computer, and spend.
     """
     permissions = permissions or Permissions()
     return RunOptions(

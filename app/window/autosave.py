@@ -73,7 +73,7 @@ class AutosaveFile:
         if self._lock.isLocked() or self._lock.tryLock(0):
             return True
         # A program killed while it wrote the lock leaves a partial one, which Qt does not recognize as stale. Qt does
-        # not remove a lock that a program on this machine still holds.
+        # not remove a lock that a program on this computer still holds.
         return self._is_partial() and self._lock.removeStaleLockFile() and self._lock.tryLock(0)
 
     def _is_partial(self) -> bool:

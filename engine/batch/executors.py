@@ -301,7 +301,7 @@ def dask_executor(address: str = "", workers: int = 4) -> Generator[Executor]:
     """An executor that runs tasks on a Dask cluster.
 
     Args:
-        address: The scheduler's address (`tcp://host:8786`); empty starts a cluster of processes on this machine.
+        address: The scheduler's address (`tcp://host:8786`); empty starts a cluster of processes on this computer.
         workers: The number of these processes.
 
     Raises:

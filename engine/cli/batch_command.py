@@ -166,7 +166,7 @@ def _check_model_files(workflow: Workflow, options: RunOptions) -> None:
     """Refuse a batch of which each row would fail for the same reason.
 
     Raises:
-        EngineError: A model is a file that is missing on this machine.
+        EngineError: A model is a file that is missing on this computer.
     """
     from engine.plan.model_files import missing_model_files
     from engine.plan.structure import analyse

@@ -144,7 +144,7 @@ def tools_command(
         screen.line(f"{tool.title} ({tool.name})", style="bold")
         screen.line(tool.help)
         if tool.runs_code:
-            screen.line("It runs code on this machine and needs --allow-code.")
+            screen.line("It runs code on this computer and needs --allow-code.")
         screen.line()
         _write_fields(screen, "Parameter", tool.parameters)
     return ExitCode.DONE
@@ -192,14 +192,14 @@ def models_command(
     ] = "",
     local: Annotated[
         bool,
-        typer.Option("--local", help="Ask Ollama, LM Studio and llama.cpp on this machine for models."),
+        typer.Option("--local", help="Ask Ollama, LM Studio and llama.cpp on this computer for models."),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Write the list as one JSON object.")] = False,
 ) -> int:
     """List models with their prices and context lengths, and which providers have an API key. Keys are never shown.
 
-    GGUF files on this machine and all models of a provider with a key are listed, and one example of the others. Prices
-    are for a million input and output tokens. Servers on this machine are contacted only with --local.
+    GGUF files on this computer and all models of a provider with a key are listed, and one example of the others.
+    Prices are for a million input and output tokens. Servers on this computer are contacted only with --local.
 
     Example: loopwright models --filter mini
     """
@@ -261,7 +261,7 @@ def get_model(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write the output as one JSON object.")] = False,
 ) -> int:
-    """Download a model that runs on this machine, or list the catalog of models to download.
+    """Download a model that runs on this computer, or list the catalog of models to download.
 
     Ctrl+C pauses the download; the same command resumes it. Models come from Hugging Face, or from the hub whose
     address is in HF_ENDPOINT. HF_TOKEN is the access token for models that require one.
@@ -344,7 +344,7 @@ def _list_catalog(*, as_json: bool) -> None:
     memory = machine_memory()
     if memory is not None:
         out().line()
-        out().line(f"This machine has {format_bytes(memory)} of memory.")
+        out().line(f"This computer has {format_bytes(memory)} of memory.")
     for one in paused:
         done = f"{format_bytes(partial_size(one.target))} of {format_bytes(one.size)}"
         query, note = ("?...", ", with the whole query of its address") if one.has_query else ("", "")
@@ -361,7 +361,8 @@ def _describe_download(model: ModelFile) -> None:
     memory = machine_memory()
     if memory is not None and model.memory > memory:
         err().line(
-            f"It needs {format_bytes(model.memory)} of memory; this machine has {format_bytes(memory)}.", style="yellow"
+            f"It needs {format_bytes(model.memory)} of memory; this computer has {format_bytes(memory)}.",
+            style="yellow",
         )
     if partial := partial_size(model.target):
         err().line(f"{format_bytes(partial)} of it are here already.")

@@ -127,10 +127,10 @@ class RunFlags:
     ] = None
     allow_private_addresses: Annotated[
         bool,
-        typer.Option("--allow-private-addresses", help="Allow http_get to reach this machine and private networks."),
+        typer.Option("--allow-private-addresses", help="Allow http_get to reach this computer and private networks."),
     ] = False
     allow_code: Annotated[
-        bool, typer.Option("--allow-code", help="Allow the tools python and shell to run code on this machine.")
+        bool, typer.Option("--allow-code", help="Allow the tools python and shell to run code on this computer.")
     ] = False
 
     def options(self, workflow: Workflow | None = None) -> RunOptions:
@@ -233,7 +233,7 @@ def can_ask() -> bool:
 
 
 class NotApprovedError(EngineError):
-    """A workflow uses resources of this machine without consent."""
+    """A workflow uses resources of this computer without consent."""
 
 
 def ask_consent(workflow: Workflow, *, allow: bool, is_imported: bool = False) -> bool:

@@ -33,7 +33,7 @@ def doctor_command(
 ) -> int:
     """Report what is installed, which models answer, and what the window lacks, as text for a bug report.
 
-    Asks model servers on this machine for their models. The report contains no keys.
+    Asks model servers on this computer for their models. The report contains no keys.
 
     Example: loopwright doctor
     """

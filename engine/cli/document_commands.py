@@ -48,7 +48,7 @@ def validate_command(
 ) -> int:
     """Validate workflow files and list their problems.
 
-    Nothing runs. Models whose file is missing on this machine are warnings. The exit code is 2 if a file has errors;
+    Nothing runs. Models whose file is missing on this computer are warnings. The exit code is 2 if a file has errors;
     warnings do not count.
 
     Example: loopwright validate my.loop.json other.loop.json

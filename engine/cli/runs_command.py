@@ -254,7 +254,7 @@ def runs_export(
     ] = None,
     store: StorePath = None,
 ) -> int:
-    """Export a run as Markdown, as JSON for another machine, or as CSV.
+    """Export a run as Markdown, as JSON for another computer, or as CSV.
 
     Example: loopwright runs export ab12 --to markdown -o run.md
     """

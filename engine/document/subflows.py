@@ -208,7 +208,7 @@ def relative_path(file: Path, document: Path) -> str:
 
 
 def is_relative(file: str) -> bool:
-    """Whether a path is relative, and not on a drive or another machine."""
+    """Whether a path is relative, and not on a drive or another computer."""
     # By the rules of Windows too, where a path with a host would open a network connection.
     return not PureWindowsPath(file).anchor and not PurePosixPath(file).is_absolute()
 

@@ -94,9 +94,9 @@ def _permissions(graph: GraphPlan, settings: Settings) -> Iterator[_Permission]:
         reason = "the files that its tools use" if is_needed else ""
         yield _Permission("folder", "the one folder that tools may read and write", reason)
     if HTTP_GET in tools:
-        yield _Permission("allow_private_addresses", "let http_get access this machine and private networks")
+        yield _Permission("allow_private_addresses", "let http_get access this computer and private networks")
     if any(tool.runs_code for tool in tools):
-        yield _Permission("allow_code", "let tools run code on this machine", "the code that its tools run")
+        yield _Permission("allow_code", "let tools run code on this computer", "the code that its tools run")
     if settings.budget_usd is not None or has_money_budget(graph):
         yield _Permission("allow_unknown_price", "run although the price of a model is unknown")
 

@@ -57,7 +57,7 @@ def find_weights() -> Path:
     for file in candidates:
         if is_file(file):
             return file
-    message = "The weights of the built-in demo model are not on this machine."
+    message = "The weights of the built-in demo model are not on this computer."
     raise ModelError(ModelErrorKind.UNAVAILABLE, message, HOW_TO_GET, fix=Fix.GET_MODEL.of("demo"))
 
 

@@ -105,7 +105,7 @@ def find_runtime() -> Path:
     """
     specification = importlib.util.find_spec(RUNTIME_PACKAGE)
     if specification is None or not specification.submodule_search_locations:
-        raise _unavailable(f"The runtime of models on this machine (package {RUNTIME_PACKAGE}) is not installed.")
+        raise _unavailable(f"The runtime of models on this computer (package {RUNTIME_PACKAGE}) is not installed.")
     return Path(next(iter(specification.submodule_search_locations))).parent
 
 
@@ -352,7 +352,7 @@ class EmbeddedModel:
     """The built-in demo model, and the base of other models in the same runtime.
 
     By default its temperature is 0.2, its seed fixed and `max_tokens` 512, so that the same request gets the same reply
-    on the same machine.
+    on the same computer.
     """
 
     idle_s: float | None = None
@@ -671,7 +671,7 @@ class EmbeddedModel:
         if end.ran_out_of_memory:
             return ModelError(
                 ModelErrorKind.OUT_OF_MEMORY,
-                f"The memory of this machine is not enough for {self.title}.",
+                f"The memory of this computer is not enough for {self.title}.",
                 "Choose a smaller model, lower its context length, or close other programs.",
                 fix=Fix.CHOOSE_MODEL,
             )

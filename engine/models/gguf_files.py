@@ -1,6 +1,6 @@
-"""GGUF files, the format of models that run on this machine: where they are, and their names in workflows.
+"""GGUF files, the format of models that run on this computer: where they are, and their names in workflows.
 
-A file in the folder for downloaded models, or of LM Studio or Ollama, has a name that is the same on every machine:
+A file in the folder for downloaded models, or of LM Studio or Ollama, has a name that is the same on every computer:
 `qwen2.5-7b-instruct-q4_k_m` for `Qwen2.5-7B-Instruct-Q4_K_M.gguf`, and Ollama's own name for a file of Ollama. Any
 other file is named by its path.
 """
@@ -60,7 +60,7 @@ class GgufSettings:
 
 @dataclass(frozen=True, slots=True)
 class GgufFile:
-    """A GGUF file on this machine.
+    """A GGUF file on this computer.
 
     Attributes:
         model: The name of its model in workflows (`gguf:qwen2.5-7b-instruct-q4_k_m`).
@@ -118,7 +118,7 @@ def is_auxiliary(name: str) -> bool:
 
 
 def list_gguf_models() -> list[GgufEntry]:
-    """List the language models in GGUF files on this machine, with their headers. Reads the header of each file."""
+    """List the language models in GGUF files on this computer, with their headers. Reads the header of each file."""
     entries = (_entry(file) for file in gguf_files())
     return [entry for entry in entries if entry.header is None or entry.header.writes_text]
 
@@ -168,7 +168,7 @@ def find_gguf(model: str) -> Path:
             return files[wanted].path
     known = (file.model for file in files.values())
     remedy = " ".join(filter(None, (did_you_mean(model, known), "Check the spelling, or choose another model.")))
-    raise _not_found(f'There is no model "{name[:200]}" in the GGUF files on this machine.', remedy)
+    raise _not_found(f'There is no model "{name[:200]}" in the GGUF files on this computer.', remedy)
 
 
 def unusable_file(path: Path, error: OSError | GgufError) -> ModelError:
@@ -218,7 +218,7 @@ def parts_of(path: Path) -> list[Path]:
 
 
 def existing_parts(path: Path) -> list[Path]:
-    """Return the files of a model that are on this machine, including links that lead nowhere."""
+    """Return the files of a model that are on this computer, including links that lead nowhere."""
     return [part for part in parts_of(path) if os.path.lexists(part) and not part.is_dir()]
 
 

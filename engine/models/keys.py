@@ -106,7 +106,7 @@ class Keys:
         `provider` may also be `host:NAME`.
 
         Raises:
-            KeyStoreError: This cannot be a key, or the machine has no keyring that can store it.
+            KeyStoreError: This cannot be a key, or the computer has no keyring that can store it.
         """
         user = _user(provider)
         key = _checked(key, f"The key for {provider}", user)
@@ -126,7 +126,7 @@ class Keys:
         """Delete a provider's key from this session and the keyring; a missing key is not an error.
 
         Raises:
-            KeyStoreError: The machine has no keyring that can be changed.
+            KeyStoreError: The computer has no keyring that can be changed.
         """
         user = _user(provider)
         with self._lock:
@@ -174,7 +174,7 @@ class Keys:
             return None
         try:
             found = read_secret(user)
-        except KeyringError:  # many machines have no working keyring
+        except KeyringError:  # many computers have no working keyring
             self._keyring_failed = True
             return None
         if not found:
@@ -211,7 +211,7 @@ def _checked(key: str, what: str, user: str) -> str:
 
 def _no_keyring(action: str, provider: str) -> KeyStoreError:
     return KeyStoreError(
-        f"This machine has no keyring that can {action} the key for {provider}.",
+        f"This computer has no keyring that can {action} the key for {provider}.",
         "Use the key for this session only.",
         fix=Fix.USE_SESSION_KEY.of(provider),
     )

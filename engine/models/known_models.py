@@ -1,4 +1,4 @@
-"""The models that a person can choose from: built in, in files and of servers on this machine, and of providers.
+"""The models that a person can choose from: built in, in files and of servers on this computer, and of providers.
 
 Both `loopwright models` and the lists in the window show it.
 """
@@ -121,7 +121,7 @@ def known_models(keys: Keys, servers: Sequence[LocalServer] | None = None) -> li
 
     Args:
         keys: The user's keys.
-        servers: The servers that were found on this machine; None if nobody has searched.
+        servers: The servers that were found on this computer; None if nobody has searched.
     """
     return [
         built_in_model(),
@@ -139,7 +139,7 @@ def known_models(keys: Keys, servers: Sequence[LocalServer] | None = None) -> li
 
 
 def gguf_models() -> list[KnownModel]:
-    """The models in GGUF files on this machine, without the built-in model. Reads the start of each file."""
+    """The models in GGUF files on this computer, without the built-in model. Reads the start of each file."""
     from engine.models.demo_weights import FILE
     from engine.models.gguf_files import list_gguf_models
 
@@ -188,9 +188,9 @@ def _models_like(example: KnownModel, servers: Sequence[LocalServer] | None) -> 
 
 def _served_by(server: LocalServer) -> Iterator[KnownModel]:
     for name in server.models:
-        yield KnownModel(name, server.title, "runs on your own machine", True, "", _FREE)
+        yield KnownModel(name, server.title, "runs on your own computer", True, "", _FREE)
     if server.problem:
-        yield KnownModel(f"{server.prefix}/MODEL", server.title, "runs on your own machine", False, server.problem)
+        yield KnownModel(f"{server.prefix}/MODEL", server.title, "runs on your own computer", False, server.problem)
 
 
 def built_in_model() -> KnownModel:
@@ -208,7 +208,7 @@ def built_in_model() -> KnownModel:
 
 
 def _missing_runtime() -> tuple[str, str]:
-    """What is missing to run models on this machine, with its fix; empty texts if nothing is."""
+    """What is missing to run models on this computer, with its fix; empty texts if nothing is."""
     from engine.models.embedded import find_runtime
 
     try:
@@ -221,7 +221,7 @@ def _missing_runtime() -> tuple[str, str]:
 def _known_example(prefix: str, keys: Keys) -> KnownModel:
     example, provider = example_of(prefix), PROVIDERS[prefix]
     if provider.local:
-        return replace(example, note="runs on your own machine", available=None, how_to_get=f"Start {provider.title}.")
+        return replace(example, note="runs on your own computer", available=None, how_to_get=f"Start {provider.title}.")
     try:
         if keys.get(provider.name) is not None:
             return example

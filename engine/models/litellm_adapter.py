@@ -145,7 +145,7 @@ def local_price(
 ) -> Price | None:
     """The price of a model.
 
-    0.0 for a provider that runs on the user's own machine. None if unknown: for a model that is not in the list, and
+    0.0 for a provider that runs on the user's own computer. None if unknown: for a model that is not in the list, and
     for any model at another address than its provider's, which may be anything, even a paid service.
 
     Args:

@@ -1,4 +1,4 @@
-"""Search for model servers on this machine: Ollama, LM Studio and llama.cpp.
+"""Search for model servers on this computer: Ollama, LM Studio and llama.cpp.
 
 Servers are searched only on request, at their default ports or at the addresses in their environment variables. No
 user data is sent, and responses are limited in size and time and are not trusted.

@@ -1,7 +1,7 @@
 """Models to download: a short catalog, and any other GGUF file of the model hub or of a server.
 
 A downloaded model is a file in `models_folder`, or several that it is split into. Its name in workflows is the same on
-every machine. The built-in demo model is in the catalog too, although it comes from a package index. Nothing is
+every computer. The built-in demo model is in the catalog too, although it comes from a package index. Nothing is
 downloaded unasked.
 
 The hub is Hugging Face, or the one that HF_ENDPOINT names. Files that are not public need an access token:
@@ -109,7 +109,7 @@ class CatalogModel:
 
     @property
     def is_downloaded(self) -> bool:
-        """Whether it is on this machine: a file of its name and size."""
+        """Whether it is on this computer: a file of its name and size."""
         if self.name != DEMO:
             return _size_of([self.target]) == self.size
         with suppress(ModelError):
@@ -171,7 +171,7 @@ class ModelFile:
         title: Its name for people.
         target: Where the downloaded file is, or the first one that it is split into.
         size: Its size in bytes.
-        sources: Where its files are; empty for the demo model, and for one that is only on this machine.
+        sources: Where its files are; empty for the demo model, and for one that is only on this computer.
         entry: Its entry in the catalog; None if it has none.
     """
 
@@ -188,7 +188,7 @@ class ModelFile:
 
     @property
     def is_downloaded(self) -> bool:
-        """Whether it is on this machine."""
+        """Whether it is on this computer."""
         if self.entry is not None and self.entry.name == DEMO:
             return self.entry.is_downloaded
         return _size_of(parts_of(self.target)) == self.size
@@ -219,7 +219,7 @@ def find_gguf_model(model: str) -> Path:
         entry = next((one for one in CATALOG if one.model == model.casefold()), None)
         if entry is None:
             raise
-        message = f"The model {entry.title} is not on this machine."
+        message = f"The model {entry.title} is not on this computer."
         remedy = f"Download it ({format_bytes(entry.size)}), or choose another model."
         raise ModelError(error.kind, message, remedy, fix=Fix.GET_MODEL.of(entry.name)) from None
 
@@ -234,7 +234,7 @@ def missing_file(model: str) -> ModelError | None:
 
 
 async def downloaded_model(name: str) -> ModelFile | None:
-    """Return a model of the catalog whose file is on this machine and intact; None without one. Asks no server.
+    """Return a model of the catalog whose file is on this computer and intact; None without one. Asks no server.
 
     Args:
         name: Its name in the catalog. The demo model is left to `get_model_file`.
@@ -386,7 +386,7 @@ async def get_model_file(model: ModelFile, on_progress: OnProgress = lambda _pro
 
 
 def machine_memory() -> int | None:
-    """Return the memory of this machine in bytes, or that of its container; None if it is unknown."""
+    """Return the memory of this computer in bytes, or that of its container; None if it is unknown."""
     if sys.platform == "win32":
         return _windows_memory()
     try:

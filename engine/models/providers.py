@@ -30,7 +30,7 @@ class Provider:
         key_variables: Environment variables that may contain its key, the usual one first.
         addresses: Its own addresses, that of its models first; empty for a provider that is not listed.
         address_variables: Environment variables that may contain another address.
-        local: Whether it runs on the user's own machine, where no key is needed and nothing costs money.
+        local: Whether it runs on the user's own computer, where no key is needed and nothing costs money.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Find nodes whose model is a file that is missing on this machine, before they run."""
+"""Find nodes whose model is a file that is missing on this computer, before they run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from engine.plan.structure import Structure
 
 MISSING_FILE: Final = "missing-model-file"
-"""Code of the problem. It depends on the machine, so `validate` does not find it."""
+"""Code of the problem. It depends on the computer, so `validate` does not find it."""
 
 
 def is_named_file(model: str) -> bool:

@@ -255,7 +255,7 @@ def validate(
 ) -> list[Problem]:
     """Find all problems of a document, each with its place.
 
-    Nothing is executed or fetched; the result does not depend on the machine.
+    Nothing is executed or fetched; the result does not depend on the computer.
 
     Args:
         workflow: The document.

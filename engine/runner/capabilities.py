@@ -1,4 +1,4 @@
-"""Capabilities that a workflow would use on this machine and on the network, so that a person can consent.
+"""Capabilities that a workflow would use on this computer and on the network, so that a person can consent.
 
 They are read from the document; nothing is looked up, opened or called. Models at their usual servers are not included:
 they have prices and budgets.
@@ -53,7 +53,7 @@ def refuse_code(graph: GraphPlan) -> None:
     for node, tool in tools_in(graph):
         if tool in known and known[tool].runs_code:
             raise CodeNotAllowedError(
-                f'"{node}" may call the tool "{tool}", which runs code on this machine. This run does not allow that.',
+                f'"{node}" may call the tool "{tool}", which runs code on this computer. This run does not allow that.',
                 "If you trust the workflow, allow it to run code.",
                 fix=Fix.ALLOW_CODE,
             )
@@ -81,7 +81,7 @@ class Capabilities:
         commands: Commands and code in the document.
         calls: Arguments in the document for tools of servers.
         unknown: Values that an edge or a model provides during the run; a person is asked then.
-        models: Models that read this machine's history or files.
+        models: Models that read this computer's history or files.
         workflows: Files of other workflows in it.
         plugins: Node types from plugins.
         prices: Prices in the document, and whether it allows models of unknown price. Budgets use them, so a wrong
@@ -109,7 +109,7 @@ class Capabilities:
             ("Command", self.commands),
             ("Call", self.calls),
             ("Known only during the run, and asked for then", self.unknown),
-            ("Reads from this machine's history or files", self.models),
+            ("Reads from this computer's history or files", self.models),
             ("Workflow", self.workflows),
             ("Node type of a plugin", self.plugins),
             ("Prices in the file", self.prices),

@@ -44,7 +44,7 @@ class RunOptions:
         allow_unknown_price: Whether models of unknown price may run under a budget in US dollars.
         folder: The one folder that file tools may read and write; None for none.
         allow_private_addresses: Whether `http_get` may reach loopback and private networks.
-        allow_code: Whether the tools `python` and `shell` may run code on this machine.
+        allow_code: Whether the tools `python` and `shell` may run code on this computer.
         confirm_calls: Whether a person confirms calls that are not part of the document: commands, code and calls of
             servers' tools from an edge or a model, and hosts from an edge. Once for each distinct value.
         models: Catalog of models, which stays open; None for a catalog of the run's own.

@@ -483,7 +483,7 @@ def _estimate(past: Iterable[AnyEvent], point: ForkPoint) -> float | None:
 
 
 def _estimate_with(model: str, workflow: Workflow, plan: Plan) -> float | None:
-    """Estimate the cost with another model for every node: none for a model on this machine, unknown for any other."""
+    """Estimate the cost with another model for every node: none for a model on this computer, unknown for any other."""
     if not runs_on_own_machine(model) or model in Settings.model_validate(workflow.settings).prices:
         return None
     if model == EMBEDDED_MODEL or model.startswith(GGUF_PREFIX):

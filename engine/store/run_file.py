@@ -260,7 +260,7 @@ def _import(store: Store, head: RunHead, events: list[AnyEvent]) -> tuple[str, s
 def _without_permissions(head: RunHead) -> RunHead:
     """Drop what only the user who resumes the run may decide. Budgets stay, because they only limit.
 
-    `source` is dropped because tools may access the folder of that file, and models that read this machine's history
+    `source` is dropped because tools may access the folder of that file, and models that read this computer's history
     or files are dropped too.
     """
     options = {

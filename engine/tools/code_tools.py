@@ -141,7 +141,7 @@ def _check_allowed(name: str, context: ToolContext) -> None:
     """Refuse to run code unless the person has allowed it."""
     if not context.allow_code:
         raise ToolError(
-            f'The tool "{name}" runs code on this machine, which this run is not allowed to do.',
+            f'The tool "{name}" runs code on this computer, which this run is not allowed to do.',
             "If you trust the workflow, allow it to run code.",
             fix=Fix.ALLOW_CODE,
         )

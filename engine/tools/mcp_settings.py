@@ -243,7 +243,7 @@ class SecretVariables:
         """Set a variable for this session and store it in the system's keyring.
 
         Returns:
-            Whether the machine has a keyring that stores it.
+            Whether the computer has a keyring that stores it.
         """
         self.set_for_session(name, value)
         try:
@@ -260,7 +260,7 @@ class SecretVariables:
                 return self._session[name]
         try:
             return read_secret(_keyring_entry(name))
-        except KeyringError:  # many machines have no working keyring
+        except KeyringError:  # many computers have no working keyring
             return None
 
 

@@ -93,7 +93,7 @@ class ToolContext:
     Attributes:
         folder: The one folder that file tools may read and write; None allows none.
         allow_private_addresses: Whether `http_get` may reach loopback and private networks.
-        allow_code: Whether tools may run code and commands on this machine.
+        allow_code: Whether tools may run code and commands on this computer.
         sessions: Sessions that stay open until the run ends.
     """
 
@@ -124,7 +124,7 @@ class Tool(Generic[ParametersT]):
         parameters: A pydantic model; each field is an input port of the tool node, with its title, help and limits.
         output_type: The port type of the result (`text`, `json`, `list` …).
         run: Runs the tool. Cancelling the awaiting task stops it.
-        runs_code: Whether it runs code or commands on this machine, which a person must allow.
+        runs_code: Whether it runs code or commands on this computer, which a person must allow.
         uses_folder: Whether it uses the run's folder, so that a person is asked about it.
         consent: What a person must approve if a call of a workflow from elsewhere is known only during the run.
         idempotent: Whether a repeated call does no harm, as with a tool that only reads. After a crash, a call in

@@ -79,7 +79,7 @@ def test_resuming_a_workflow_that_runs_code_asks_first(
         assert view_model is not None
         assert view_model.outputs == {"out": {"exit_code": 0, "stdout": "42\n", "stderr": ""}}
     else:
-        qtbot.waitUntil(lambda: "runs code on this machine" in workbench.status_bar.refusal.full_text)
+        qtbot.waitUntil(lambda: "runs code on this computer" in workbench.status_bar.refusal.full_text)
 
 
 def test_run_reads_files_in_the_document_folder_once_allowed(

@@ -126,7 +126,7 @@ def test_without_a_keyring_a_key_is_stored_for_the_session(
     QTest.keyClicks(asking.field, CANARY)
     qtbot.mouseClick(asking.save, LEFT)
     qtbot.waitUntil(asking.save_for_session.isVisible)
-    assert "This machine has no keyring" in asking.error.text()
+    assert "This computer has no keyring" in asking.error.text()
     assert "this session only" in asking.error.text()
     assert asking.error.height() >= asking.error.heightForWidth(asking.error.width())
 

@@ -39,7 +39,7 @@ def start(workbench: Workbench, document: DocumentPage, qtbot: QtBot) -> None:
 
 @contextmanager
 def held(workbench: Workbench) -> Iterator[None]:
-    """Runs make no progress meanwhile, however slow this machine is."""
+    """Runs make no progress meanwhile, however slow this computer is."""
     may_go_on = threading.Event()
     workbench.engine.call(lambda: may_go_on.wait(10))
     try:

@@ -137,7 +137,7 @@ def test_model_larger_than_the_memory_is_warned_of(
 ) -> None:
     monkeypatch.setattr("engine.models.model_hub.machine_memory", lambda: 1_000_000)
 
-    assert "this machine has 1.0 MB" in program("models", "get", NAME).err
+    assert "this computer has 1.0 MB" in program("models", "get", NAME).err
 
 
 def test_catalog_is_listed_without_asking_the_hub(hub: LoopbackHub, program: Program) -> None:

@@ -1,4 +1,4 @@
-"""GGUF files on this machine: of the program, LM Studio and Ollama, and how workflows name them."""
+"""GGUF files on this computer: of the program, LM Studio and Ollama, and how workflows name them."""
 
 from __future__ import annotations
 

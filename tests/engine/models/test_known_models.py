@@ -1,4 +1,4 @@
-"""Known models: those of providers with a key, of servers on this machine, and what the others require."""
+"""Known models: those of providers with a key, of servers on this computer, and what the others require."""
 
 from __future__ import annotations
 

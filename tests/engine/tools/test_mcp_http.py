@@ -1,4 +1,4 @@
-"""MCP servers over HTTP on this machine: one written with the SDK, and a faulty one."""
+"""MCP servers over HTTP on this computer: one written with the SDK, and a faulty one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tool `web_search`, against a search engine on this machine."""
+"""The tool `web_search`, against a search engine on this computer."""
 
 from __future__ import annotations
 
