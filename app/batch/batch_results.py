@@ -55,7 +55,7 @@ class BatchResultsModel(QAbstractTableModel):
         self._result_texts: dict[int, str] = {}
         self._states: list[str] = []
         self._results: list[RowResult | None] = []
-        self._empty = set(OPTIONAL)
+        self._empty: set[int] = set(OPTIONAL)
         style().changed.connect(self._update_style)
 
     def show_rows(self, inputs: Sequence[Mapping[str, Value]]) -> None:

@@ -259,11 +259,12 @@ class LogView(QPlainTextEdit):
 
     def scroll_to_end(self) -> None:
         """Show the last line, whole."""
-        bar = self.verticalScrollBar()
-        bar.setValue(bar.maximum())
-        end = self.blockBoundingGeometry(self.document().lastBlock()).translated(self.contentOffset())
-        if end.bottom() > self.viewport().height():  # Qt counts wrapped lines again only when it scrolls
-            bar.setValue(0)
+        bar, document = self.verticalScrollBar(), self.document()
+        counted = 0
+        while counted != document.lineCount():  # Qt does not adjust the range to the lines that it wraps as it scrolls
+            counted = document.lineCount()
+            layout = document.documentLayout()
+            layout.documentSizeChanged.emit(layout.documentSize())
             bar.setValue(bar.maximum())
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:

@@ -225,14 +225,15 @@ def test_log_lines_wrap(make_session: MakeSession, qtbot: QtBot, text: str) -> N
     assert shown(log) == [text.strip()]
 
 
+@pytest.mark.parametrize("lines", [12, 200])
 def test_last_line_stays_whole_when_the_text_size_changes(
-    workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
+    workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot, lines: int
 ) -> None:
     workbench.window.resize(1280, 720)
     workbench.bottom_panel.unfold("log")
     log, view = self_refine.log, self_refine.log.view
-    log.show_lines([LogLine(0.0, "draft", "info", f"line {number} " * (number % 30)) for number in range(200)])
-    log.show_lines([LogLine(0.0, "draft", "info", "last " * 90)])
+    log.show_lines([LogLine(0.0, "draft", "info", f"line {number} " * (number % 30)) for number in range(lines)])
+    log.show_lines([LogLine(0.0, "draft", "info", f"last {text}") for text in ("word " * 90, "")])
 
     def is_whole() -> bool:
         end = view.blockBoundingGeometry(view.document().lastBlock()).translated(view.contentOffset())
