@@ -90,15 +90,11 @@ class ComparedRun:
 
     def places(self) -> list[tuple[str, str]]:
         """Return the iterations with their labels, outer loops first; then the whole run (`""`), and nothing."""
-        found = [
-            (f"{path}[{index}]", path_label(f"{path}[{index}]").replace("iteration", self._unit(node_of(path))))
+        labels = [
+            (f"{path}[{index}]", capitalized(self._label(path, index)))
             for path, loop in self._picture.loops.items()
             for index in range(loop.current + 1)
         ]
-        several = len({path for path in self._picture.loops if "." not in path}) > 1
-        if several:  # the number alone does not identify the loop
-            found = [(place, f"{place.partition('[')[0]}: {words}") for place, words in found]
-        labels = [(place, capitalized(words)) for place, words in found]
         return [*labels, ("", "Whole run"), (NO_PLACE, "Nothing")]
 
     def offers(self, place: str) -> list[TextChoice]:
@@ -134,6 +130,15 @@ class ComparedRun:
         if iteration is None:
             return ""
         return _written({RESULT: iteration.result, FEEDBACK: iteration.feedback, INPUT: iteration.input}[what.part])
+
+    def _label(self, path: str, index: int) -> str:
+        """Label an iteration, with the titles of the loops where its number alone does not identify it."""
+        titles = self._structure.resolution.names
+        if "[" in path:
+            return path_label(f"{path}[{index}]", titles)
+        words = f"{self._unit(node_of(path))} {index + 1}"
+        is_only = sum("[" not in other for other in self._picture.loops) == 1
+        return words if is_only else f"{path_label(path, titles)}: {words}"
 
     def _unit(self, loop_id: str) -> str:
         return unit_of(self._structure.workflow, loop_id)

@@ -25,7 +25,7 @@ from engine.events import AnyEvent, LoopIterationStarted, RunStarted
 from engine.plan.structure import analyse
 from engine.runner.run_storage import RunHead
 from engine.store import Store
-from tests.app.history.loop_samples import iteration, loop_model, one_loop
+from tests.app.history.loop_samples import iteration, loop_model, nested_loops, one_loop, start_iteration
 from tests.app.history.stored_runs import refine, refine_script, run_and_store
 
 
@@ -164,6 +164,17 @@ def test_two_iterations_of_a_run_are_compared(
     assert compared.panes[1].toPlainText() == "user:\nWrite: Say more, advice 1."
     choose(compared, qtbot, compared.right.place, "Whole run")
     assert compared.panes[1].toPlainText() == "The sea is wide, draft 3."
+
+
+def test_iterations_of_several_loops_have_the_titles_of_the_loops() -> None:
+    def labels(*places: str) -> list[str]:
+        view_model = loop_model(path="outer")
+        for path in places:
+            start_iteration(view_model, 0, path=path)
+        return [label for _, label in live_compared_run("Nested", analyse(nested_loops()), view_model).places()]
+
+    assert labels("outer", "outer[0].inner")[:2] == ["Iteration 1", "Outer 1, Inner 1"]
+    assert labels("outer", "inner")[:2] == ["Outer: iteration 1", "Inner: iteration 1"]
 
 
 def test_another_run_keeps_iteration_and_text_kind(
