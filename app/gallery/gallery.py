@@ -528,7 +528,7 @@ class Gallery(QWidget):
             STRETCH,
             spacing=2,
         )
-        models = _button("Set up models", "mdi6.key-outline", self.models_requested)
+        models = _button("Set up models", "mdi6.cog-outline", self.models_requested)
         models.setProperty("link", True)
         model_line = hbox(models, (PlainLabel(MODEL_LINE, look="dim", wrap=True), 1), spacing=2)
         introduction = PlainLabel(INTRODUCTION, look="dim", wrap=True)

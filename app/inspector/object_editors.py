@@ -231,6 +231,7 @@ class ObjectListEditor(Editor):
         self._make_editor = make_editor
         self.entries: list[ObjectEntry] = []
         self._list = vbox(spacing=2)
+        self.box.setSpacing(3 * UNIT)
         self.box.addLayout(self._list)
         self.add = QPushButton("Add", self)
         self.register(self.add, f"Add: {field.title}")
