@@ -117,7 +117,6 @@ class CommandPalette(QDialog):
 
 
 COLUMNS: Final = 2
-KEYS_WIDTH: Final = 200
 SHORTCUTS_SIZE: Final = QSize(960, 720)
 
 
@@ -158,8 +157,11 @@ class ShortcutsDialog(QDialog):
 
     def _fit_keys(self) -> None:
         """Fit the columns of the keys, equally wide in all groups, to the text size."""
-        for grid in self.findChildren(QGridLayout):
-            grid.setColumnMinimumWidth(1, round(KEYS_WIDTH * style().scale))
+        grids = self.findChildren(QGridLayout)
+        keys = [grid.itemAtPosition(row, 1) for grid in grids for row in range(1, grid.rowCount())]
+        widest = max((item.sizeHint().width() for item in keys if item is not None), default=0)
+        for grid in grids:
+            grid.setColumnMinimumWidth(1, widest)
         self._stack_columns()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
