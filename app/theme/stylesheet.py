@@ -373,7 +373,7 @@ QScrollArea > QWidget > QWidget {{ background: transparent; }}
 QFrame[bubble="true"] {{ background: {theme.selection}; border-radius: 8px; }}
 QFrame#tour {{ background: {theme.card}; border: 1px solid {theme.accent}; border-radius: 8px; }}
 [card="true"]:hover {{ border-color: {theme.edge}; }}
-[card="true"]:focus {{ border: 2px solid {theme.accent}; }}
+[card="true"]:focus {{ border: 2px solid {theme.accent}; padding: -1px; }}
 [hint="info"] {{ background: {theme.selection}; border: none; border-left: 4px solid {theme.accent}; }}
 [hint="warning"] {{ background: {theme.warning_soft}; border: none; border-left: 4px solid {theme.warning}; }}
 [hint="bad"] {{ background: {theme.bad_soft}; border: none; border-left: 4px solid {theme.bad}; }}

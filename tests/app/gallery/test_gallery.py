@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractButton, QLabel, QPushButton, QScrollArea, QWidget
+from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QPushButton, QScrollArea, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.gallery.gallery import GROUPS, MAX_SHOWN, MODEL_LINE, OTHER_GROUP, Gallery, RecentFile, TemplateCard
@@ -95,6 +95,15 @@ def test_template_is_opened_by_keyboard(qtbot: QtBot, gallery: Gallery, key: Qt.
     with qtbot.waitSignal(gallery.template_chosen) as chosen:
         QTest.keyClick(card.button, key)
     assert chosen.args == [SELF_REFINE]
+
+
+def test_focus_does_not_move_the_contents_of_a_template_card(gallery: Gallery) -> None:
+    card, other = gallery.cards[:2]
+    card.setFocus()
+    assert card.button.hasFocus()
+    style().choose("light", 1.0)  # lays the cards out again
+    QApplication.processEvents()
+    assert card.picture.pos() == other.picture.pos()
 
 
 def test_button_of_a_template_card_opens_it(qtbot: QtBot, gallery: Gallery) -> None:
