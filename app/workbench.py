@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from app.controllers.key_controller import KeyController
     from app.controllers.partial_run_controller import PartialRunController
     from app.controllers.run_controller import RunBarPresenter, RunController
+    from app.inspector.inspector import Inspector
     from app.palette import Palette
     from app.session import Session
     from app.settings.available_models import AvailableModels
@@ -398,9 +399,10 @@ class Workbench(QObject):
         with_palette = document is not None and self.actions_by_name["show_palette"].isChecked()
         if with_palette:
             _ = self.palette_panel  # created when it is first shown
-        with_inspector = self.actions_by_name["show_inspector"].isChecked()
-        inspector = document.inspector if document is not None and with_inspector else None
-        self.window.show_side_panels(palette=with_palette, inspector=inspector)
+        with_inspector = document is not None and self.actions_by_name["show_inspector"].isChecked()
+        if document is not None:
+            self.window.show_inspector(document.created_inspector)
+        self.window.show_side_panels(palette=with_palette, inspector=with_inspector)
         if document is not None:
             self._show_problem_count()
         self.bottom_panel.show_panels(document.panels if document is not None else {})
@@ -506,7 +508,7 @@ class Workbench(QObject):
         """Add a document that was opened to the window, and show it."""
         session, canvas = document.session, document.canvas
         self.taskbar.follow(session)
-        self.inspectors.addWidget(document.inspector)
+        document.inspector_created.connect(partial(self._add_inspector, document))
         document.iterations_created.connect(self._state.share_layout)
         canvas.files_dropped.connect(self.open_dropped)
         canvas.template_dropped.connect(lambda text: self.documents.open_template(Path(text)))
@@ -526,6 +528,10 @@ class Workbench(QObject):
         canvas.setFocus()
         self.remember_open()
         self.models_wanted.emit(self.presenter.models(session))
+
+    def _add_inspector(self, document: DocumentPage, inspector: Inspector) -> None:
+        self.inspectors.addWidget(inspector)
+        self._if_current(document, lambda: self.window.show_inspector(inspector))
 
     def _follow(self, document: DocumentPage) -> None:
         session, shown = document.session, document.session.shown
@@ -547,9 +553,12 @@ class Workbench(QObject):
 
     def _remove_document(self, document: DocumentPage) -> None:
         """Remove a document that was closed from the window."""
-        document.inspector.hide()  # first, or the bindings keep the visible fields with an editor inside forever
+        inspector = document.created_inspector
+        if inspector is not None:
+            inspector.hide()  # first, or the bindings keep the visible fields with an editor inside forever
         self.tabs.remove(document)
-        self.inspectors.removeWidget(document.inspector)
+        if inspector is not None:
+            self.inspectors.removeWidget(inspector)
         self.remember_open()
         self.closing.release(document)
         clear_style_cache()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, Qt, QUrl, Signal
 from PySide6.QtGui import QCursor, QDesktopServices
@@ -34,6 +34,9 @@ from engine.plan.structure import analyse
 from engine.store.answers import give_answer, open_questions
 from engine.store.store_protocol import EVERY_RUN, RunFilter, RunStatus, RunSummary, Store
 from engine.values import Value
+
+if TYPE_CHECKING:
+    from app.inspector.inspector import Inspector
 
 HISTORY_FILTER: Final = "Histories (*.sqlite3);;All files (*)"
 MOST_OFFERED: Final = 30
@@ -197,13 +200,16 @@ class HistoryController(QObject):
         """Connect a document that was opened."""
         session = document.session
         document.iterations_created.connect(lambda iterations: self._follow_iterations(document, iterations))
-        document.inspector.compare_wanted.connect(lambda place: self.choose_run_to_compare(document, place))
+        document.inspector_created.connect(lambda inspector: self._follow_inspector(document, inspector))
         document.is_stored = lambda: self.access.store is not None and not document.bars.text(NOT_STORED)
         document.resume_wanted.connect(lambda: self.resuming.resume_in(document))
         session.shown.started.connect(lambda: self._listen(document))
         session.shown.ended.connect(lambda: self.note_end(document))
         if not session.is_past:
             self.access.when_settled(lambda: None if document.is_closed else recall_last_run(session, self.access))
+
+    def _follow_inspector(self, document: DocumentPage, inspector: Inspector) -> None:
+        inspector.compare_wanted.connect(lambda place: self.choose_run_to_compare(document, place))
 
     def _follow_iterations(self, document: DocumentPage, iterations: IterationsPanel) -> None:
         iterations.compare_wanted.connect(lambda place: self.compare_from(document, place))

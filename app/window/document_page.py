@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent
@@ -30,6 +30,9 @@ from engine.document.model import Workflow
 from engine.document.problems import Problem
 from engine.errors import Fix
 from engine.settings import budget_limit
+
+if TYPE_CHECKING:
+    from app.inspector.inspector import Inspector
 
 _FIX_TITLES: Final = {
     Fix.ADD_KEY: "Add key…",
@@ -81,6 +84,7 @@ class DocumentPage(QWidget):
         save_wanted: The user wants to save again, after a failure.
         save_as_wanted: The user wants to save elsewhere, after a failure.
         inspector_wanted: The inspector should be visible, because something is shown in it.
+        inspector_created: The inspector was created, between the first frames or when it was first used.
         iterations_created: The Iterations panel was created, which is when it is first shown or used.
         chat_created: The chat was created.
 
@@ -98,6 +102,7 @@ class DocumentPage(QWidget):
     save_wanted = Signal()
     save_as_wanted = Signal()
     inspector_wanted = Signal()
+    inspector_created = Signal(object)
     iterations_created = Signal(object)
     chat_created = Signal(object)
 
@@ -110,7 +115,6 @@ class DocumentPage(QWidget):
         parent: QWidget | None = None,
     ) -> None:
         from app.canvas.canvas import Canvas  # slow to import
-        from app.inspector.inspector import Inspector
 
         super().__init__(parent)
         self.session = session
@@ -121,13 +125,12 @@ class DocumentPage(QWidget):
         self.may_run_code = False
         self.may_reach_private = False
         self.is_closed = False
-        self._chat_place: tuple[StoreClient, QWidget, int] | None = None
+        self._models = models
+        self._inspectors = inspectors
+        self._chat_access: StoreClient | None = None
         self.is_stored: Callable[[], bool] = lambda: False
         self.bars = MessageBars(self)
         self.canvas = Canvas(session, self)
-        self.inspector = Inspector(session, models, inspectors)
-        self.inspector.installEventFilter(self)
-        self.inspector.fix_wanted.connect(self.fix_wanted)
         self.questions = QuestionStack(session, self)
         self.autosave = Autosave(session, data_folder, self)
         self.watch = FileWatcher(session.path, session.fingerprint, self)
@@ -152,12 +155,31 @@ class DocumentPage(QWidget):
         # Deferred until all other slots have seen the end of the run, which may create the output's page.
         self._showing = QTimer(self, singleShot=True)
         self._showing.timeout.connect(self._show_result)
+        call_between_frames(self, lambda: None if self.is_closed else self.inspector)
 
     def can_resume(self) -> bool:
         """Return whether the run that is shown failed or was stopped and can be resumed here."""
         shown = self.session.shown
         is_unfinished = shown.view_model is not None and shown.view_model.status in _UNFINISHED
         return is_unfinished and shown.live is None and not self.session.is_past and self.is_stored()
+
+    @cached_property
+    def inspector(self) -> Inspector:
+        """The inspector."""
+        from app.inspector.inspector import Inspector  # slow to import
+
+        inspector = Inspector(self.session, self._models, self._inspectors)
+        inspector.installEventFilter(self)
+        inspector.fix_wanted.connect(self.fix_wanted)
+        if self._chat_access is not None:
+            self._add_chat_tab(inspector)
+        self.inspector_created.emit(inspector)
+        return inspector
+
+    @property
+    def created_inspector(self) -> Inspector | None:
+        """The inspector, if it exists."""
+        return vars(self).get("inspector")
 
     @cached_property
     def iterations(self) -> IterationsPanel:
@@ -198,35 +220,40 @@ class DocumentPage(QWidget):
         layout.insertWidget(0, widget)
 
     def add_chat(self, access: StoreClient) -> None:
-        """Add a tab for the chat, which is visible while the workflow has a text to chat with.
+        """Let the inspector, which does not exist yet, have a tab for the chat.
 
-        The chat is created between the next frames, or by a run that starts earlier: it shows all runs from now on.
+        The chat is created after the inspector, or by a run that starts earlier: it shows all runs from now on.
         """
-        page = QWidget(self.inspector)
-        tab = self.inspector.add_tab("Chat", page)
-        self.inspector.tabs.setTabVisible(tab, chat_input(self.session.workflow) is not None)
-        self._chat_place = access, page, tab
+        self._chat_access = access
         self.session.shown.started.connect(lambda: self.chat)
+
+    def _add_chat_tab(self, inspector: Inspector) -> None:
+        """Add a tab for the chat, which is visible while the workflow has a text to chat with."""
+        page = QWidget(inspector)
+        tab = inspector.add_tab("Chat", page)
+        inspector.tabs.setTabVisible(tab, chat_input(self.session.workflow) is not None)
+        self._chat_tab = page, tab
         call_between_frames(page, lambda: self.chat)
 
     @cached_property
     def chat(self) -> ChatPanel:
         """The chat preview; a stored run has none."""
-        assert self._chat_place is not None
-        access, page, tab = self._chat_place
-        chat = ChatPanel(self.session, access, page)
+        assert self._chat_access is not None
+        tabs = self.inspector.tabs
+        page, tab = self._chat_tab
+        chat = ChatPanel(self.session, self._chat_access, page)
         vbox(chat, parent=page)
-        self.inspector.tabs.setTabVisible(tab, chat.given is not None)
-        chat.available.connect(partial(self.inspector.tabs.setTabVisible, tab))
+        tabs.setTabVisible(tab, chat.given is not None)
+        chat.available.connect(partial(tabs.setTabVisible, tab))
         self.chat_created.emit(chat)
         return chat
 
     def show_chat(self) -> bool:
         """Show the chat; returns False if the workflow has no text to chat with."""
-        if self._chat_place is None or self.chat.given is None:
+        if self._chat_access is None or self.chat.given is None:
             return False
         self.inspector_wanted.emit()
-        self.inspector.show_tab(self._chat_place[1])
+        self.inspector.show_tab(self._chat_tab[0])
         self.chat.field.setFocus()
         return True
 
@@ -440,7 +467,8 @@ class DocumentPage(QWidget):
     def dispose(self) -> None:
         """Delete the page and its panels, which are not its children."""
         self.is_closed = True
-        for widget in (self.inspector, *self.created_panels.values(), self):
+        inspector = [self.created_inspector] if self.created_inspector is not None else []
+        for widget in (*inspector, *self.created_panels.values(), self):
             widget.hide()  # without a new parent, for which Qt would restyle the whole tree
             widget.deleteLater()
 

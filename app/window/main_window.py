@@ -177,9 +177,9 @@ class MainWindow(QMainWindow):
         self.middle.addWidget(tabs)
         self.middle.addWidget(bottom_panel)
         tabs.show_start()
-        empty = QWidget()
-        empty.setProperty("panel", True)
-        inspectors.addWidget(empty)
+        self._no_inspector = QWidget()
+        self._no_inspector.setProperty("panel", True)
+        inspectors.addWidget(self._no_inspector)
         inspectors.setProperty("panel", True)
         self.panel_height = BottomPanelHeight(self.middle, bottom_panel)
         for splitter, stretched in ((self.middle, 0), (self.sides, 1)):
@@ -198,13 +198,15 @@ class MainWindow(QMainWindow):
         self._palette.deleteLater()
         self._palette = palette
 
-    def show_side_panels(self, *, palette: bool, inspector: QWidget | None) -> None:
-        """Show or hide the palette, and show this inspector, or none."""
+    def show_side_panels(self, *, palette: bool, inspector: bool) -> None:
+        """Show or hide the palette and the inspector."""
         self._palette.setVisible(palette)
-        self._inspectors.setVisible(inspector is not None)
-        if inspector is not None:
-            self._inspectors.setCurrentWidget(inspector)
+        self._inspectors.setVisible(inspector)
         self.side_widths.fit()
+
+    def show_inspector(self, inspector: QWidget | None) -> None:
+        """Show a document's inspector; an empty panel until it is created."""
+        self._inspectors.setCurrentWidget(inspector or self._no_inspector)
 
     def show_title(self, document: str, *, is_modified: bool) -> None:
         """Show the name of the current document in the title bar; empty where there is none."""

@@ -24,5 +24,6 @@ def test_template_is_saved_by_keyboard_and_reopened_unchanged(whole: Whole) -> N
     whole.answers.path = copy = whole.workbench.documents.data_folder / "copy.loop.json"
     copy.parent.mkdir(exist_ok=True)
     whole.press(Qt.Key.Key_S, CTRL)
+    whole.qtbot.waitUntil(copy.exists)  # it appears complete
     assert meaning(load(copy)) == meaning(load(TEMPLATE))
-    assert not whole.workbench.window.isWindowModified()
+    whole.qtbot.waitUntil(lambda: not whole.workbench.window.isWindowModified())

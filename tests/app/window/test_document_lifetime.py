@@ -16,6 +16,7 @@ from PySide6.QtGui import QPixmap, QPixmapCache
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QGraphicsItem, QSpinBox, QWidget
 from pytestqt.qtbot import QtBot
+from shiboken6 import isValid
 
 from app.canvas.popups import PickList
 from app.engine_thread import EngineThread
@@ -24,6 +25,7 @@ from app.inspector.properties_pages import NodesPage
 from app.inspector.result_page import ResultPage
 from app.inspector.text_editors import NumberBox
 from app.settings.preferences import Preferences
+from app.timers import call_later
 from app.window.chat_panel import ChatPanel
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench
@@ -46,10 +48,48 @@ def collect() -> None:
 
 def test_new_document_creates_only_what_is_shown(workbench: Workbench, qtbot: QtBot) -> None:
     document = workbench.documents.new()
+    assert document.created_inspector is None
     widgets = [*document.findChildren(QWidget), *document.inspector.findChildren(QWidget)]
     deferred = (ChatPanel, IterationsPanel, NodesPage, PickList, ResultPage)
     assert [type(widget) for widget in widgets if isinstance(widget, deferred)] == []
     qtbot.waitUntil(lambda: bool(document.inspector.findChildren(ChatPanel)))
+
+
+def test_inspector_is_created_after_the_first_frame_and_shown_for_the_current_document(
+    workbench: Workbench, qtbot: QtBot
+) -> None:
+    first, second = opened(workbench), workbench.documents.new()
+    workbench.tabs.show_document(first)
+    assert workbench.inspectors.isVisible()
+    assert first.created_inspector is second.created_inspector is None
+    qtbot.waitUntil(lambda: None not in (first.created_inspector, second.created_inspector))
+    assert workbench.inspectors.currentWidget() is first.created_inspector
+    workbench.tabs.show_document(second)
+    assert workbench.inspectors.currentWidget() is second.created_inspector
+
+
+def test_inspector_that_is_used_earlier_is_created_and_shown_at_once(workbench: Workbench) -> None:
+    document = opened(workbench)
+    document.inspector.focus_field("draft", "prompt")
+    assert workbench.inspectors.currentWidget() is document.created_inspector
+    assert document.inspector.page.form is not None
+    assert document.inspector.page.form.row("prompt").editor.edit.hasFocus()
+
+
+def test_document_closed_before_its_inspector_is_created_gets_none(workbench: Workbench, qtbot: QtBot) -> None:
+    document = opened(workbench)
+    number = workbench.inspectors.count()
+    created: list[object] = []
+    document.inspector_created.connect(created.append)
+
+    def close() -> None:
+        workbench.documents.drop(document)
+        qtbot.wait(IDLE_MS)  # as a dialog does: the page is deleted only after it
+
+    call_later(workbench, close)
+    qtbot.waitUntil(lambda: not isValid(document))
+    assert created == []
+    assert workbench.inspectors.count() == number
 
 
 def test_document_closed_while_its_panels_are_being_resized_is_freed(workbench: Workbench, qtbot: QtBot) -> None:

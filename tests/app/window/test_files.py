@@ -402,14 +402,14 @@ def test_middle_click_closes_a_tab(workbench: Workbench, tmp_path: Path) -> None
     assert titles(workbench) == ["Start"]
 
 
-def test_tabs_change_by_keyboard_and_the_window_follows(workbench: Workbench, tmp_path: Path) -> None:
+def test_tabs_change_by_keyboard_and_the_window_follows(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     first, second = open_file(workbench, saved(tmp_path, "one.loop.json")), workbench.documents.new()
     assert workbench.current is second
 
     QTest.keyClick(workbench.window, Qt.Key.Key_PageDown, CONTROL)
 
     assert workbench.current is first
-    assert workbench.inspectors.currentWidget() is first.inspector
+    qtbot.waitUntil(lambda: workbench.inspectors.currentWidget() is first.inspector)
     assert workbench.run_bar.name.full_text == "Small"
     QTest.keyClick(workbench.window, Qt.Key.Key_PageUp, CONTROL)
     assert workbench.current is second
@@ -832,11 +832,18 @@ def test_image_is_written_beside_the_window_which_says_so(
 
     def slow(kind: str) -> Callable[[Path], None]:
         write = draw(kind)
-        return lambda path: (may_write.wait(10), write(path))[1]
+
+        def write_later(path: Path) -> None:
+            if threading.current_thread() is not threading.main_thread():
+                may_write.wait(10)
+            write(path)
+
+        return write_later
 
     monkeypatch.setattr(self_refine.canvas, "draw", slow)
     workbench.actions_by_name[f"export_{kind}"].trigger()
 
+    assert not target.exists()
     try:
         qtbot.waitUntil(lambda: target.name in self_refine.bars.text(f"export {target}"))
         assert not target.exists()
