@@ -138,7 +138,7 @@ class Contender:
         """The longest time that each step that concerns the whole window blocks it, in milliseconds.
 
         Returns:
-            The gaps; `delete_ms`, `undo_ms` and `open_ms` concern the large document.
+            The gaps; `delete_ms`, `undo_ms`, `duplicate_ms` and `open_ms` concern the large document.
         """
         self._preload()
         large = self._opened(self._folder / "large.loop.json")
@@ -146,12 +146,18 @@ class Contender:
         session, workflow = large.session, large.session.workflow
         analysis = (session.structure, session.problems)
         remove = RemoveNodes(tuple(node.id for node in workflow.nodes))
+
+        def duplicate() -> None:
+            session.select(remove.node_ids)
+            large.canvas.commands.duplicate()
+
         steps: dict[str, Callable[[], object]] = {
             "settings_ms": self._workbench.commands.open_settings,
             "guide_ms": self._workbench.help.show_guide,
             "theme_ms": lambda: self._preferences.set(theme="light"),
             "delete_ms": lambda: session.do(remove),
             "undo_ms": session.undo,
+            "duplicate_ms": duplicate,
             "open_ms": lambda: self._documents.open_copy(workflow, analysis),
             "new_tab_ms": self._documents.new,
         }
