@@ -89,13 +89,19 @@ def usual_cap() -> Iterator[None]:
     set_shown_cap(MAX_ITERATIONS_CAP)
 
 
+@pytest.fixture
+def thread_patience_s() -> float:
+    """How many seconds the threads of a test may take to end after it."""
+    return 60.0
+
+
 @pytest.fixture(autouse=True)
-def no_threads_left() -> Iterator[None]:
+def no_threads_left(thread_patience_s: float) -> Iterator[None]:
     before = set(threading.enumerate())
     yield
     left = [thread for thread in threading.enumerate() if thread not in before]
     for thread in left:
-        thread.join(timeout=60)
+        thread.join(timeout=thread_patience_s)
     names = [thread.name for thread in left if thread.is_alive()]
     assert not names, f"threads left behind: {names}"
 

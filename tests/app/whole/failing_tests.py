@@ -7,10 +7,16 @@ from __future__ import annotations
 
 import threading
 
+import pytest
 from PySide6.QtCore import QTimer, qWarning
 from PySide6.QtWidgets import QApplication
 
 from app.timers import call_later
+
+
+@pytest.fixture
+def thread_patience_s() -> float:
+    return 0.0  # the thread never ends
 
 
 def test_that_leaves_a_thread() -> None:

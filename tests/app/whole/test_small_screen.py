@@ -271,6 +271,7 @@ def test_window_and_panels_fit(workbench: Workbench, document: DocumentPage, the
         assert workbench.window.size() == screen_size(), panel
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(IS_SCALED, reason="already in such a process")
 @pytest.mark.parametrize(("width", "height"), [(1920, 1080), (1280, 720)])
 def test_everything_fits_a_scaled_screen(width: int, height: int, tmp_path: Path) -> None:

@@ -271,9 +271,9 @@ async def test_file_that_is_no_model_is_refused_without_a_process(
 @pytest.mark.parametrize(
     "text",
     [
-        "请把下面这段文字改写得更简洁。春天来了，万物复苏。" * 20,
-        '{"a": [1, 2, 3], "b": {"c": null}}, ' * 40,
-        "word " * 300,
+        "请把下面这段文字改写得更简洁。春天来了，万物复苏。" * 5,
+        '{"a": [1, 2, 3], "b": {"c": null}}, ' * 10,
+        "word " * 100,
     ],
 )
 async def test_tokens_are_counted_by_the_tokenizer_of_the_file(shared: GgufModel, text: str) -> None:
