@@ -178,8 +178,8 @@ def test_resumed_run_remains_one_turn(document: DocumentPage, script: Script, qt
     say(document, "one")
     ended(document, qtbot)
     script("fine")
-    document.resume_wanted.emit()
-    qtbot.waitUntil(lambda: document.session.shown.live is not None)
+    with qtbot.waitSignal(document.session.shown.started):
+        document.resume_wanted.emit()
     ended(document, qtbot)
     (turn,) = document.chat.turns
     assert shown(turn)[:2] == ("one", ["fine"])

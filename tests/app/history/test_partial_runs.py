@@ -444,9 +444,9 @@ def test_a_stopped_run_resumes_where_it_stands(
     assert "stopped" in document.bars.text("run")
     assert workbench.actions_by_name["pause"].iconText() == "Resume"
     script("other words")
-    with qtbot.waitSignal(shown.started):
+    with qtbot.waitSignal(shown.started) as started:
         press(document.bars, "Resume")
-        qtbot.waitUntil(lambda: bool(QApplication.activeModalWidget()) or shown.live is not None)
+        qtbot.waitUntil(lambda: bool(QApplication.activeModalWidget()) or started.signal_triggered)
         if (box := QApplication.activeModalWidget()) is not None:  # the call that was in flight
             press(box, "Call again and resume")
     ended(document, qtbot)
