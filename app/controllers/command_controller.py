@@ -7,11 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QObject, Qt, QTimer
+from PySide6.QtCore import QObject, Qt, QTimer, QUrl
 from PySide6.QtGui import QAction, QKeySequence
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QMessageBox, QWidget
 
 from app.dialogs import FileDialogs, ask_question, confirm_overwrite, show_failure
+from app.inspector.markdown_view import confirm_link
 from app.settings.preferences import Preferences
 from app.theme.style import style
 from app.window.actions import WindowMenus
@@ -210,14 +211,18 @@ class CommandController(QObject):
         self._dialogs.save_file(self._window, folder / f"{name}.{kind}", f"{title} (*.{kind})", choose)
 
     def show_about(self) -> None:
-        """Show the version and the license."""
-        from importlib.metadata import version
+        """Show the version and the license, and where to report problems if the package names an address."""
+        from importlib.metadata import metadata
 
+        package = metadata("loopwright")
+        addresses = dict(line.split(", ", 1) for line in package.get_all("Project-URL", []))
+        report = partial(confirm_link, self._window, QUrl(addresses.get("Issues", "")))
         box = ask_question(
             self._window,
-            f"Loopwright {version('loopwright')}",
+            f"Loopwright {package['Version']}",
             "Draw a workflow in which a language model improves its own work, run it, and look at every iteration.\n\n"
             "Free software under the GNU General Public License, version 3 or later.",
+            [("Report a problem…", QMessageBox.ButtonRole.ActionRole, report)] if "Issues" in addresses else (),
             cancel="Close",
         )
         box.setIconPixmap(self._window.windowIcon().pixmap(round(ABOUT_ICON_SIZE * style().scale)))

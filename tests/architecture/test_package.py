@@ -11,6 +11,7 @@ import sysconfig
 import tarfile
 import zipfile
 from configparser import ConfigParser
+from email.message import Message
 from email.parser import Parser
 from pathlib import Path
 
@@ -39,7 +40,7 @@ _SEARCH = {
 def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the wheel and the source distribution."""
     folder = tmp_path_factory.mktemp("distributions")
-    _do([sys.executable, "-m", "hatchling", "build", "--directory", str(folder)], ROOT)
+    _build(folder, ROOT)
     return folder
 
 
@@ -56,6 +57,16 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     pip = [sys.executable, "-m", "pip", "--isolated", "--disable-pip-version-check", "install", "--quiet"]
     _do([*pip, "--no-index", "--no-deps", "--no-compile", "--target", str(folder), str(wheel)], folder)
     return folder
+
+
+def _build(target: Path, folder: Path, **variables: str) -> None:
+    command = [sys.executable, "-m", "hatchling", "build", "--directory", str(target)]
+    _do(command, folder, **{"GITHUB_WORKSPACE": "", **variables})
+
+
+def _metadata(wheel: Path) -> Message:
+    with zipfile.ZipFile(wheel) as archive:
+        return Parser().parsestr(archive.read(f"loopwright-{engine.__version__}.dist-info/METADATA").decode())
 
 
 def _do(command: list[str], folder: Path, **variables: str) -> str:
@@ -136,13 +147,40 @@ def test_the_wheel_has_commands_with_and_without_a_console(wheel: Path):
 
 
 def test_the_wheel_states_version_license_and_python(wheel: Path):
-    with zipfile.ZipFile(wheel) as archive:
-        about = Parser().parsestr(archive.read(f"loopwright-{engine.__version__}.dist-info/METADATA").decode())
+    about = _metadata(wheel)
     assert (about["Version"], about["License-Expression"], about["Requires-Python"]) == (
         engine.__version__,
         "GPL-3.0-or-later",
         ">=3.11",
     )
+
+
+def test_the_metadata_names_the_repository_whose_workflow_built_it(wheel: Path, tmp_path: Path):
+    runner = {"GITHUB_SERVER_URL": "https://git.example", "GITHUB_REPOSITORY": "owner/flow"}
+    _build(tmp_path, ROOT, GITHUB_WORKSPACE=str(ROOT), **runner)
+    (source,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(source) as archive:
+        archive.extractall(tmp_path / "unpacked", filter="data")
+    (unpacked,) = (tmp_path / "unpacked").iterdir()
+    _build(tmp_path / "again", unpacked)
+    expected = {
+        "Homepage, https://git.example/owner/flow",
+        "Documentation, https://git.example/owner/flow/tree/HEAD/docs",
+        "Changelog, https://git.example/owner/flow/blob/HEAD/CHANGELOG.md",
+        "Issues, https://git.example/owner/flow/issues",
+        "Source, https://git.example/owner/flow",
+    }
+    for folder in (tmp_path, tmp_path / "again"):  # from the checkout, and from the source distribution
+        (built,) = folder.glob("*.whl")
+        assert set(_metadata(built).get_all("Project-URL", [])) == expected
+    assert _metadata(wheel)["Project-URL"] is None
+
+
+def test_the_metadata_does_not_name_a_repository_that_only_depends_on_the_program(tmp_path: Path):
+    runner = {"GITHUB_SERVER_URL": "https://git.example", "GITHUB_REPOSITORY": "somebody/else"}
+    _build(tmp_path, ROOT, GITHUB_WORKSPACE=str(tmp_path), **runner)
+    (built,) = tmp_path.glob("*.whl")
+    assert _metadata(built)["Project-URL"] is None
 
 
 def test_the_installed_program_is_the_one_that_runs(installed: Path, tmp_path: Path):

@@ -131,6 +131,7 @@ def test_continuous_integration_builds_what_is_installed_on_each_system() -> Non
     assert systems == {"ubuntu", "macos", "windows"}
     assert "python packaging/bundle.py dist --package" in commands
     assert any("innosetup" in command for command in commands)
+    assert {"run": "uv build"} in jobs["package"]["steps"]
 
 
 def test_continuous_integration_tests_each_system_every_python_and_the_lowest_versions() -> None:

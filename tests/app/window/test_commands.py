@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from email.message import Message
 from pathlib import Path
 
 import pytest
@@ -285,6 +286,27 @@ def test_about_shows_the_version(workbench: Workbench) -> None:
     assert box.text().startswith("Loopwright 0.")
     assert not box.iconPixmap().isNull()
     box.close()
+
+
+@pytest.mark.parametrize("address", ["", "https://git.example/owner/flow/issues"])
+def test_about_leads_to_where_problems_are_reported_if_the_package_names_it(
+    workbench: Workbench, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    package = Message()
+    package["Project-URL"] = "Homepage, https://git.example/owner/flow"
+    if address:
+        package["Project-URL"] = f"Issues, {address}"
+    monkeypatch.setattr("importlib.metadata.metadata", lambda _name: package)
+    workbench.actions_by_name["about"].trigger()
+    (about,) = workbench.window.findChildren(QMessageBox)
+    for button in about.buttons():
+        if button.text() == "Report a problem…":
+            button.click()
+
+    questions = [box for box in workbench.window.findChildren(QMessageBox) if box is not about]
+    assert [box.informativeText() for box in questions] == ([address] if address else [])
+    for box in (about, *questions):
+        box.close()
 
 
 def test_refused_action_is_shown_in_the_status_bar_and_fades(
