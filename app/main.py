@@ -195,10 +195,8 @@ def open_at_start(workbench: Workbench, files: Sequence[Path], requested: Sequen
     elif not workbench.is_additional:
         workbench.reopen()
     workbench.documents.open_files(requested)
-    if not workbench.is_additional:  # the first window has offered it
-        workbench.documents.recover_unsaved()
-    if not workbench.documents.is_reading:
-        workbench.help.offer_tour()
+    if not workbench.is_additional:  # the first window has offered both
+        workbench.documents.recover_unsaved(then=workbench.help.offer_tour)
 
 
 def report_crashes(workbench: Workbench) -> CrashReporter:

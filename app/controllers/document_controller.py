@@ -256,13 +256,19 @@ class DocumentController(QObject):
         """Ask which files to open."""
         self._dialogs.open_files(self._window, self.open_files)
 
-    def recover_unsaved(self) -> None:
-        """Offer the documents without a file that a crash left, after the files that were requested before."""
-        self._reader.ask(partial(find_unsaved, self.data_folder), self._offer_unsaved)
+    def recover_unsaved(self, then: Callable[[], object] = lambda: None) -> None:
+        """Offer the documents without a file that a crash left, after the files that were requested before.
 
-    def _offer_unsaved(self, left: list[RecoveredDocument]) -> None:
-        for recovered in left:
-            self._offer_recovery(self.open_session(Session(self._engine)), recovered)
+        Args:
+            then: Called at the end, when all of these documents are open.
+        """
+
+        def offer(left: list[RecoveredDocument]) -> None:
+            for recovered in left:
+                self._offer_recovery(self.open_session(Session(self._engine)), recovered)
+            then()
+
+        self._reader.ask(partial(find_unsaved, self.data_folder), offer)
 
     def close(self, document: DocumentPage, then: Callable[[], object] = lambda: None) -> None:
         """Close a document, asking about unsaved changes; a save in progress is awaited."""

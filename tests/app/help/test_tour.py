@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
@@ -11,10 +12,13 @@ from PySide6.QtWidgets import QApplication, QLabel, QScrollArea, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.help.tour import Tour, card_position
+from app.main import open_at_start
 from app.settings.preferences import Preferences
 from app.theme.style import style
 from app.workbench import Workbench
-from tests.app.window.conftest import MakeWindow, answers, make_window, preferences, script, workbench
+from engine.document.files import save
+from engine.document.model import Workflow
+from tests.app.window.conftest import MakeWindow, answers, await_files, make_window, preferences, script, workbench
 
 __all__ = ["answers", "make_window", "preferences", "script", "workbench"]
 
@@ -123,6 +127,21 @@ def test_tour_is_offered_once(make_window: MakeWindow, preferences: Preferences)
     assert second.help.tour is None
     second.actions_by_name["tour"].trigger()
     assert second.help.tour is not None
+
+
+def test_tour_is_shown_at_the_first_start(workbench: Workbench, qtbot: QtBot) -> None:
+    open_at_start(workbench, [], [])
+
+    qtbot.waitUntil(lambda: workbench.help.tour is not None)
+
+
+def test_first_start_with_a_file_shows_no_tour(workbench: Workbench, tmp_path: Path) -> None:
+    save(Workflow(), tmp_path / "mine.loop.json")
+    open_at_start(workbench, [tmp_path / "mine.loop.json"], [])
+    await_files(workbench)
+
+    assert workbench.current is not None
+    assert workbench.help.tour is None
 
 
 def test_tour_is_not_offered_over_a_document(workbench: Workbench, preferences: Preferences) -> None:
