@@ -1,4 +1,7 @@
-"""The window of the user guide: contents, full-text search, and pages with pictures. It works without a network."""
+"""The window of the user guide: contents, full-text search, and pages with pictures. It works without a network.
+
+Packages for pip have no pictures, which are most of their size; the page describes them in their places.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,11 @@ from PySide6.QtGui import (
     QShortcut,
     QShowEvent,
     QTextBlock,
+    QTextCharFormat,
     QTextCursor,
     QTextDocument,
+    QTextFormat,
+    QTextImageFormat,
 )
 from PySide6.QtWidgets import (
     QDialog,
@@ -204,6 +210,7 @@ class PageView(QTextBrowser):
         style_markdown(document)
         self._painted.clear()
         self._sizes = {path: QImageReader(self._file(path)).size() for path in pictures_in(markdown)}
+        self._describe_missing_pictures(document)
         self._set_picture_sizes(document)
         self.setDocument(document)
         if self._drawn is not None:
@@ -225,7 +232,7 @@ class PageView(QTextBrowser):
             self._load_picture(path)
 
     def _fitted(self, path: str) -> QSize:
-        size = self._sizes[path] if self._sizes[path].isValid() else QSize(1, 1)  # a missing picture
+        size = self._sizes[path]
         width = min(self.viewport().width() - 2 * MARGIN - self._indents.get(path, 0), size.width())
         return QSize(width, round(size.height() * width / max(size.width(), 1)))
 
@@ -238,19 +245,20 @@ class PageView(QTextBrowser):
             document.addResource(QTextDocument.ResourceType.ImageResource, QUrl(path), image)
             self.viewport().update()
 
+    def _describe_missing_pictures(self, document: QTextDocument) -> None:
+        look = QTextCharFormat()
+        look.setForeground(QColor(style().theme.dim))
+        for cursor, image in _images(document):
+            if not self._sizes[image.name()].isValid():
+                cursor.insertText(f"Picture: {image.property(QTextFormat.Property.ImageAltText)}", look)
+
     def _set_picture_sizes(self, document: QTextDocument) -> None:
-        cursor = QTextCursor(document)
-        for block in _blocks(document):
-            for piece in block.textFormats():
-                if piece.format.isImageFormat():
-                    image = piece.format.toImageFormat()
-                    self._indents[image.name()] = _indent(block)
-                    size = self._fitted(image.name())
-                    image.setWidth(size.width())
-                    image.setHeight(size.height())
-                    cursor.setPosition(block.position() + piece.start)
-                    cursor.setPosition(block.position() + piece.start + piece.length, QTextCursor.MoveMode.KeepAnchor)
-                    cursor.setCharFormat(image)
+        for cursor, image in _images(document):
+            self._indents[image.name()] = _indent(cursor.block())
+            size = self._fitted(image.name())
+            image.setWidth(size.width())
+            image.setHeight(size.height())
+            cursor.setCharFormat(image)
 
     def return_to(self, scrolled: int) -> None:
         """Scroll to where the user left the page, in pixels from its beginning."""
@@ -291,6 +299,17 @@ def _blocks(document: QTextDocument) -> Iterator[QTextBlock]:
     while block.isValid():
         yield block
         block = block.next()
+
+
+def _images(document: QTextDocument) -> Iterator[tuple[QTextCursor, QTextImageFormat]]:
+    """Yield each picture as a selection, which may be changed, and its format."""
+    for block in _blocks(document):
+        for piece in reversed(block.textFormats()):
+            if piece.format.isImageFormat():
+                cursor = QTextCursor(block)
+                cursor.setPosition(block.position() + piece.start)
+                cursor.setPosition(block.position() + piece.start + piece.length, QTextCursor.MoveMode.KeepAnchor)
+                yield cursor, piece.format.toImageFormat()
 
 
 def _indent(block: QTextBlock) -> int:

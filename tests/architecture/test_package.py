@@ -18,7 +18,6 @@ from pathlib import Path
 import pytest
 
 import engine
-from app.help.guide import Guide, pictures_in
 from tests.architecture.project import ROOT
 
 pytestmark = pytest.mark.slow
@@ -102,27 +101,17 @@ def test_the_wheel_contains_nothing_else_at_its_top_level(wheel: Path):
     assert {name.partition("/")[0] for name in names} == {*packages, f"loopwright-{engine.__version__}.dist-info"}
 
 
-def test_the_wheel_has_no_tests_and_no_screenshots_but_those_of_the_guide(wheel: Path):
-    names = [name for name in zipfile.ZipFile(wheel).namelist() if not name.startswith("engine/bundled/docs/")]
-    assert [name for name in names if "tests/" in name or name.endswith((".png", ".gif"))] == []
-
-
-def test_the_pictures_in_the_wheel_are_those_of_the_guide(wheel: Path):
-    names = zipfile.ZipFile(wheel).namelist()
-    pictures = {Path(name).name for name in names if name.endswith(".png")}
-    guide = Guide.read(ROOT / "docs")
-    shown = {
-        Path(picture).name
-        for page in guide.pages
-        for theme in ("dark", "light")
-        for picture in pictures_in(guide.shown_markdown(page, theme))
-    }
-    assert {name for name in shown if name.endswith(".png")} <= pictures
-    assert [name for name in pictures if not name.endswith(("-dark.png", "-light.png"))] == []
+def test_the_wheel_has_no_tests_and_no_pictures_but_the_marks_of_the_window(wheel: Path):
+    names = [
+        name for name in zipfile.ZipFile(wheel).namelist() if not name.startswith("engine/bundled/docs/example-plugin/")
+    ]
+    assert [name for name in names if "tests/" in name] == []
+    pictures = {name.rpartition("/")[0] for name in names if name.endswith((".png", ".gif", ".jpg", ".svg"))}
+    assert pictures == {f"engine/bundled/resources/marks/{theme}" for theme in ("dark", "light")}
 
 
 def test_the_distributions_are_small(distributions: Path):
-    assert {file.suffix: file.stat().st_size < 10_000_000 for file in distributions.iterdir()} == {
+    assert {file.suffix: file.stat().st_size < 4_000_000 for file in distributions.iterdir()} == {
         ".whl": True,
         ".gz": True,
     }
@@ -221,16 +210,15 @@ def test_the_installed_program_searches_its_handbook(installed: Path, tmp_path: 
     assert all((ROOT / "resources" / "handbook" / passage["file"]).is_file() for passage in passages)
 
 
-def test_the_installed_program_has_its_guide_with_pictures(installed: Path, tmp_path: Path):
+def test_the_installed_program_has_its_guide(installed: Path, tmp_path: Path):
     program = (
-        "from app.help.guide import Guide, pictures_in\nfrom engine.bundled import docs_folder\n"
+        "from app.help.guide import Guide\nfrom engine.bundled import docs_folder\n"
         "guide = Guide.read(docs_folder())\n"
-        "print(guide.folder)\n"
-        "print(all((guide.folder / each).is_file() for each in pictures_in(guide.shown_markdown('window.md', 'dark'))))"
+        "print(guide.folder, len(guide.pages))"
     )
-    folder, has_pictures = _do([sys.executable, "-c", program], tmp_path, PYTHONPATH=str(installed)).split()
+    folder, pages = _do([sys.executable, "-c", program], tmp_path, PYTHONPATH=str(installed)).split()
     assert Path(folder) == installed / "engine" / "bundled" / "docs"
-    assert has_pictures == "True"
+    assert int(pages) == len(list((ROOT / "docs").rglob("*.md")))
 
 
 @pytest.fixture(scope="module")

@@ -195,6 +195,8 @@ def test_the_bundle_works_without_python(tmp_path: Path) -> None:
     with tarfile.open(archive) as packed:
         packed.extractall(tmp_path, filter="data")
     program = tmp_path / "loopwright" / "loopwright"
+    pictures = {file.name for file in (ROOT / "docs" / "images").iterdir()}
+    assert {file.name for file in program.parent.glob("_internal/engine/bundled/docs/images/*")} == pictures
     home = tmp_path / "home"
     home.mkdir()
     environment = {"HOME": str(home), "PATH": str(tmp_path / "empty"), "LANG": "C.UTF-8"}

@@ -15,7 +15,7 @@ from pytestqt.qtbot import QtBot
 from app.help.guide import Guide
 from app.help.guide_window import RESIZE_DELAY_MS, GuideWindow
 from app.theme.style import style
-from app.theme.tokens import DARK, LIGHT
+from app.theme.tokens import DARK, LIGHT, Theme
 from app.workbench import Workbench
 from engine.bundled import docs_folder
 from tests.app.window.conftest import answers, make_window, preferences, question, script, workbench
@@ -77,6 +77,45 @@ def test_pictures_are_shown_in_the_theme_and_fit_the_page(window: GuideWindow, q
     wide = view.viewport().width()
     window.resize(700, 600)
     qtbot.waitUntil(lambda: max(picture_widths(window)) <= view.viewport().width() < wide)
+
+
+@pytest.fixture
+def described(window: GuideWindow, qtbot: QtBot, tmp_path: Path) -> GuideWindow:
+    """The guide of an installed package, which has no pictures."""
+    pages = {"README.md": "**Use it**\n\n- [Window](window.md)\n", "window.md": PAGE}
+    for name, text in pages.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    shown = GuideWindow(guide=Guide.read(tmp_path))
+    qtbot.addWidget(shown)
+    shown.show()
+    qtbot.waitUntil(lambda: bool(shown.view.name))
+    return shown
+
+
+PAGE = "# Window\n\nText.\n\n![A zebra, *left* of it](images/zebra-light.png)\n\n1. Step.\n\n   ![Its list](images/list.png)\n"
+
+
+@pytest.mark.parametrize("theme", [DARK, LIGHT])
+def test_missing_pictures_are_described_in_their_places(described: GuideWindow, theme: Theme) -> None:
+    style().choose(theme.name)
+    view = described.view
+    lines = [line for line in view.toPlainText().splitlines() if line.strip()]
+    (zebra, in_list) = (number for number, line in enumerate(lines) if line.startswith("Picture: "))
+
+    assert ["zebra" in lines[zebra], "list" in lines[in_list]] == [True, True]
+    assert (lines[zebra - 1], lines[in_list - 1]) == ("Text.", "Step.")
+    assert picture_widths(described) == []
+    cursor = view.document().find("zebra")
+    assert cursor.charFormat().foreground().color().name() == theme.dim
+
+
+def test_description_of_a_missing_picture_is_found_and_highlighted(described: GuideWindow, qtbot: QtBot) -> None:
+    QTest.keyClicks(described.search, "zebra")
+    qtbot.waitUntil(lambda: described.hits.count() == 1)
+    described.hits.activated.emit(described.hits.model().index(0, 0))
+
+    ((start, end),) = described.view.marked
+    assert described.view.toPlainText()[start:end] == "zebra"
 
 
 def picture_widths(window: GuideWindow) -> list[float]:
