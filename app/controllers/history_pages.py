@@ -31,7 +31,7 @@ from app.window.log_panel import LogLine, log_of
 from app.worker import Worker
 from engine.document.model import Workflow
 from engine.runner.run import Run
-from engine.store.store_protocol import RunSummary
+from engine.store.store_protocol import RunStatus, RunSummary
 
 COPY, RESUME, ANSWER, COMPARE = "Open as new document", "Resume", "Answer…", "Compare with original"
 
@@ -79,11 +79,13 @@ class HistoryPage(QObject):
         self._parent = (summary.parent, summary.forked_at)
         self._is_held = is_owned
         status = STATUS_LABELS[summary.status] + (" in another window or program" if is_owned else "")
-        hint = "answer it here or there; it continues there" if is_owned else ""
-        more = " · ".join(part for part in (fork_label(summary, node_titles(self.session.workflow)), hint) if part)
-        self.bar.say(f"Run {short_id(summary.run_id)}, as it ran · {status}", capitalized(more))
+        self._say(summary, status, "answer it here or there; it continues there" if is_owned else "")
         self.poller.start(summary, is_owned=is_owned)
         self._refresh_buttons()
+
+    def _say(self, summary: RunSummary, status: str, hint: str = "") -> None:
+        more = " · ".join(part for part in (fork_label(summary, node_titles(self.session.workflow)), hint) if part)
+        self.bar.say(f"Run {short_id(summary.run_id)}, as it ran · {status}", capitalized(more))
 
     def show_fork(self, parent: str, at: str) -> None:
         """Show what is being forked.
@@ -113,8 +115,10 @@ class HistoryPage(QObject):
         """Poll for changes by another process, unless the run continues here."""
         if self.session.shown.live is not None:
             self.poller.stop()
+            if self.summary is not None:
+                self._say(self.summary, STATUS_LABELS[RunStatus.RUNNING])
         elif self.summary is not None:
-            self.poller.start(self.summary, is_owned=self._is_held)
+            self.show_summary(self.summary, is_owned=self._is_held)
         self._refresh_buttons()
 
     def _refresh_buttons(self) -> None:

@@ -73,7 +73,7 @@ def state_line(view_model: RunViewModel, workflow: Workflow, now: float) -> str:
     """
     duration = view_model.duration_s
     if duration is None and not view_model.is_over:  # unknown for a run that was interrupted
-        duration = max(now - view_model.started, 0.0) if view_model.started else 0.0
+        duration = view_model.running_s(now)
     parts = [*([view_model.origin] if view_model.origin else []), _state(view_model, workflow)]
     if view_model.state.part is not None and not view_model.prefix:
         part = view_model.state.part

@@ -150,10 +150,9 @@ class RunViewModel:
         """Seconds; None before its end."""
         return self._figures.duration_s
 
-    @property
-    def started(self) -> float:
-        """When it started, in seconds since the epoch; 0 before."""
-        return self._figures.started
+    def running_s(self, now: float) -> float:
+        """Seconds that it has been running, without the time between a stop and its resume."""
+        return self.state.active_until(now)
 
     @property
     def error(self) -> str:
@@ -232,3 +231,7 @@ class SubflowViewModel(RunViewModel):
     def usage(self) -> Usage:
         """Tokens used, as its node reports them."""
         return self.execution.usage or Usage()
+
+    def running_s(self, now: float) -> float:
+        """Seconds since its node started."""
+        return max(now - self.execution.started, 0.0) if self.execution.started else 0.0

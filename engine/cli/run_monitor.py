@@ -612,12 +612,8 @@ def live_display(state: RunState, note_of: NoteOf, now: float, width: int) -> Re
     rows += [_node_row(path, node, width) for path, node in shown]
     if len(active) > len(shown):
         rows.append(_row(f"and {len(active) - len(shown)} more running"))
-    elapsed = state.active_before_s + (max(0.0, now - state.active_since) if state.active_since is not None else 0.0)
-    rows.append(
-        _row(
-            f"{format_duration(elapsed)}   {format_tokens(state.usage)}   {format_money(state.cost_usd)}", style="bold"
-        )
-    )
+    figures = format_duration(state.active_until(now)), format_tokens(state.usage), format_money(state.cost_usd)
+    rows.append(_row("   ".join(figures), style="bold"))
     if state.models:
         rows.append(_row(_model_line(state.models, note_of), style="dim"))
     return Group(*rows)

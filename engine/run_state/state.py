@@ -404,7 +404,11 @@ class RunState:
     @property
     def active_s(self) -> float:
         """Seconds that the run has been running, up to its last event."""
-        return self.active_before_s + (self.updated - self.active_since if self.active_since is not None else 0.0)
+        return self.active_until(self.updated)
+
+    def active_until(self, now: float) -> float:
+        """Seconds that the run has been running, up to a time in seconds since the epoch."""
+        return self.active_before_s + (max(now - self.active_since, 0.0) if self.active_since is not None else 0.0)
 
     def copy_summary(self) -> RunState:
         """A copy of a state with `Detail.SUMMARY`, which further events change independently."""

@@ -354,7 +354,11 @@ def test_failed_run_resumes_where_it_failed_in_the_window(
     qtbot.waitUntil(lambda: bool(document.log.lines))
     page = workbench.history.tabs.pages[run_id]
     assert "Failed" in page.bar.text
+    titles: list[str] = []
+    document.session.shown.started.connect(lambda: titles.append(page.bar.text))
     press(page.bar, "Resume")
+    qtbot.waitUntil(lambda: bool(titles))
+    assert titles[0].endswith("Running")
     # Its status is not checked: it may have ended by now.
     qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED)
     ended(document, qtbot)

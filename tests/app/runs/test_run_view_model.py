@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.runs.run_status import state_line
 from app.runs.run_view_model import RunViewModel
+from engine.document.model import Workflow
 from engine.events import (
     AnyEvent,
     LoopIterationCompleted,
@@ -14,6 +16,8 @@ from engine.events import (
     NodeStarted,
     NodeWaiting,
     RunCancelled,
+    RunResumed,
+    RunStarted,
 )
 from engine.models.protocol import Usage
 from engine.run_state.state import NodeState
@@ -49,6 +53,15 @@ AT_WORK_IN_ITEMS = (
     begun("each[0].ask", "ask"),
     asks("each[0].ask"),
 )
+
+
+def test_the_time_of_a_resumed_run_leaves_out_the_time_without_a_process() -> None:
+    view_model = RunViewModel({})
+    view_model.apply(RunStarted("run", 0, 100.0, "", "Sample", {}, ()))
+    view_model.apply(NodeStarted("run", 1, 103.0, "draft", "llm", {}))
+    view_model.apply(RunResumed("run", 2, 5000.0, ""))
+
+    assert state_line(view_model, Workflow(), 5004.0).endswith(" · 7.0 s")
 
 
 def test_failed_subflow_drops_its_questions_and_running_nodes() -> None:

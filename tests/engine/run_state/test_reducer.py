@@ -300,6 +300,7 @@ def test_the_active_time_of_a_run_excludes_time_without_a_process() -> None:
         ]
     )
     assert state.active_s == 2.0
+    assert state.active_until(state.updated + 5.0) == 7.0
 
     apply(state, ended(event, "RunFailed", error="No.", remedy="", node="a", duration_s=7.0))
 
