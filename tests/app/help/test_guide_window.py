@@ -92,7 +92,10 @@ def described(window: GuideWindow, qtbot: QtBot, tmp_path: Path) -> GuideWindow:
     return shown
 
 
-PAGE = "# Window\n\nText.\n\n![A zebra, *left* of it](images/zebra-light.png)\n\n1. Step.\n\n   ![Its list](images/list.png)\n"
+PAGE = (
+    "# Window\n\nText.\n\n![A zebra, *left* of it](images/zebra-light.png)\n\n"
+    "1. Step.\n\n   ![Its list](images/list.png)\n"
+)
 
 
 @pytest.mark.parametrize("theme", [DARK, LIGHT])
