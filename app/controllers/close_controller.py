@@ -196,7 +196,7 @@ class CloseController(QObject):
     def _waits(self, document: DocumentPage) -> bool:
         """Return whether a run waits for an answer and is stored, so that it can be answered later."""
         view_model = document.session.shown.view_model
-        is_kept = self._store.store is not None and not document.bars.text(NOT_STORED)
+        is_kept = self._store.writable is not None and not document.bars.text(NOT_STORED)
         return is_kept and view_model is not None and bool(view_model.questions)
 
     def _leave(self, documents: list[DocumentPage]) -> None:

@@ -94,6 +94,7 @@ class HistoryController(QObject):
         self.run_menu = QMenu(window)
         for part in (tabs, resuming, self._answers):
             part.refused.connect(self.refused)
+        resuming.unwritable.connect(lambda text: self._show_not_storing(access.failure, text))
         answered = "Your answer was sent. The run continues in the other window or program."
         self._answers.delivered.connect(lambda: notices.say("answered", answered, "info"))
         tabs.resume_wanted.connect(self.resume)
@@ -102,7 +103,7 @@ class HistoryController(QObject):
         access.opened.connect(self._start)
         if access.store is not None:
             self._start()
-        elif access.failure:
+        if access.failure:
             self._show_not_storing(access.failure)
 
     @cached_property
@@ -117,7 +118,7 @@ class HistoryController(QObject):
 
     def resume(self, summary: RunSummary) -> None:
         """Resume a run, after the questions that it takes."""
-        if summary.status is RunStatus.WAITING:
+        if summary.status is RunStatus.WAITING and self.access.writable is not None:
             self._answers.before_resuming(summary, lambda: self.resuming.resume(summary))
         else:
             self.resuming.resume(summary)
@@ -170,11 +171,17 @@ class HistoryController(QObject):
     def _shown_run(self, document: DocumentPage) -> str | ComparedRun:
         """The run that a document shows: its id, or the run itself if it is not stored."""
         session = document.session
-        if self.access.store is not None and session.shown.run_id:
+        if self._has_run_of(document):
             return session.shown.run_id
         structure = analyse(session.shown.workflow or session.workflow, session.registry)
         assert session.shown.view_model is not None
         return live_compared_run(session.name, structure, session.shown.view_model)
+
+    def _has_run_of(self, document: DocumentPage) -> bool:
+        """Return whether the history has the run that a document shows: it was read there, or could be stored."""
+        shown = document.session.shown
+        is_there = self.access.writable is not None or shown.read_levels is not None
+        return is_there and self.access.store is not None and bool(shown.run_id)
 
     def compare_current(self) -> None:
         """Compare the selected iteration of the current document with the one before."""
@@ -191,7 +198,7 @@ class HistoryController(QObject):
     def export_current(self, document: DocumentPage) -> None:
         """Export the document's run to a file."""
         run_id = document.session.shown.run_id
-        if not run_id or self.access.store is None:
+        if not self._has_run_of(document):
             document.session.refused.emit("Only a stored run can be exported. Run the workflow again, then export it.")
             return
         self._ask(lambda store: store.find(run_id), lambda found: self.panel.run_actions.choose_format([found]))
@@ -201,7 +208,7 @@ class HistoryController(QObject):
         session = document.session
         document.iterations_created.connect(lambda iterations: self._follow_iterations(document, iterations))
         document.inspector_created.connect(lambda inspector: self._follow_inspector(document, inspector))
-        document.is_stored = lambda: self.access.store is not None and not document.bars.text(NOT_STORED)
+        document.is_stored = lambda: self.access.writable is not None and not document.bars.text(NOT_STORED)
         document.resume_wanted.connect(lambda: self.resuming.resume_in(document))
         session.shown.started.connect(lambda: self._listen(document))
         session.shown.ended.connect(lambda: self.note_end(document))
@@ -266,13 +273,13 @@ class HistoryController(QObject):
             self.compare = CompareWindow(self.access, self._window)
         self.compare.show_pair(left, right)
 
-    def _show_not_storing(self, text: str) -> None:
+    def _show_not_storing(self, reason: str, what: str = "Runs are not being stored.") -> None:
         buttons = [
             ("Try again", self.access.open),
             ("Choose another history…", self._choose_history),
             ("Open folder", self._open_folder),
         ]
-        self._notices.say("history", f"Runs are not being stored. {text}", "warning", buttons)
+        self._notices.say("history", f"{what} {reason}", "warning", buttons)
 
     def _choose_history(self) -> None:
         self._show_not_storing(self.access.failure)  # stays if the user cancels
@@ -287,8 +294,9 @@ class HistoryController(QObject):
 
     def _start(self) -> None:
         self._notices.drop("history")
-        self._offer_unfinished()
-        self.retain()
+        if self.access.writable is not None:
+            self._offer_unfinished()
+            self.retain()
 
     def _offer_unfinished(self) -> None:
         """Offer to show the last run, if it was interrupted or waits for an answer."""

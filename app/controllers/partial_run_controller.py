@@ -83,7 +83,7 @@ class PartialRunController(QObject):
             return
         session, store = document.session, self._store.store
         workflow, run_id = session.workflow, session.shown.run_id
-        options = document_options(document, session.structure_now, self._engine, self._preferences, store)
+        options = document_options(document, session.structure_now, self._engine, self._preferences, self._store)
 
         def plan() -> PartialRunPlan:
             last = None if store is None else _last_run(store, run_id, options.source)

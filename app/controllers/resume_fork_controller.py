@@ -51,9 +51,11 @@ class ResumeForkController(QObject):
 
     Signals:
         refused: Something could not be done; the text says what and why.
+        unwritable: Something could not be done because the history cannot be written; the text says what.
     """
 
     refused = Signal(str)
+    unwritable = Signal(str)
 
     def __init__(
         self,
@@ -82,12 +84,20 @@ class ResumeForkController(QObject):
             summary: The run.
             document: The document that shows it and in which it continues; None for a tab of the run.
         """
-        self._with_trust(summary.run_id, lambda: self._resume(summary, document))
+        if self._may_write("The run can't be resumed."):
+            self._with_trust(summary.run_id, lambda: self._resume(summary, document))
 
     def resume_in(self, document: DocumentPage) -> None:
         """Resume the run that a document shows, in that document."""
         run_id = document.session.shown.run_id
         self._ask(lambda store: store.find(run_id), lambda summary: self.resume(summary, document))
+
+    def _may_write(self, otherwise: str) -> bool:
+        """Return whether the history can be written; if it is only readable, emit `unwritable` with a text."""
+        is_read_only = self._store.store is not None and self._store.writable is None
+        if is_read_only:
+            self.unwritable.emit(otherwise)
+        return not is_read_only
 
     def _with_trust(self, run_id: str, then: Callable[[], object]) -> None:
         """Call `then` once the run's workflow is trusted: the run may have been imported."""
@@ -161,6 +171,8 @@ class ResumeForkController(QObject):
 
     def fork_from(self, document: DocumentPage, place: str) -> None:
         """Ask what to change in a fork from that place of the document's run, and run it."""
+        if not self._may_write("The run can't be forked."):
+            return
         run_id = document.session.shown.run_id
         if not run_id or self._store.store is None:
             document.session.refused.emit("Only a stored run can be forked. Run the workflow again, then fork it.")

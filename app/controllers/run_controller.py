@@ -198,10 +198,9 @@ class RunController(QObject):
         structure, path = document.session.structure_now, document.session.path
 
         def options() -> BatchOptions:
-            store = self._store.store
-            fresh = partial(document_options, document, structure, self._engine, self._preferences, store)
+            fresh = partial(document_options, document, structure, self._engine, self._preferences, self._store)
             run = replace(fresh(), store=None)
-            return BatchOptions(run=run, store=store, models=lambda: fresh().models or Models())
+            return BatchOptions(run=run, store=self._store.writable, models=lambda: fresh().models or Models())
 
         folder = None if path is None else path.parent
         window = BatchWindow(self._engine, structure.workflow, options, self._dialogs, folder, self._window)
@@ -269,7 +268,7 @@ class RunController(QObject):
         def start() -> None:
             if document.is_closed:
                 return
-            access = self._engine, self._preferences, self._store.store
+            access = self._engine, self._preferences, self._store
             options = document_options(document, session.structure_now, *access)
             session.start_run(values, options, paused=paused)
             then()
@@ -282,14 +281,15 @@ class RunController(QObject):
 
 
 def document_options(
-    document: DocumentPage, structure: Structure, engine: EngineThread, preferences: Preferences, store: Store | None
+    document: DocumentPage, structure: Structure, engine: EngineThread, preferences: Preferences, history: StoreClient
 ) -> RunOptions:
     """Return the options of a new run of a document, with what the user has allowed it; see `run_options`."""
     path = document.session.path
     folder = path.parent if path is not None and document.may_use_folder else None
-    options = run_options(structure, engine, preferences, folder, store, "" if path is None else str(path))
+    options = run_options(structure, engine, preferences, folder, history.store, "" if path is None else str(path))
     return replace(
         options,
+        store=history.writable,
         allow_code=document.may_run_code,
         allow_private_addresses=document.may_reach_private,
         confirm_calls=document.session.confirms_calls,

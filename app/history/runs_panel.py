@@ -48,7 +48,7 @@ from app.history.runs_model import (
 from app.history.store_client import StoreClient
 from app.theme.style import ICON_SIZE, ThemedIcon, style
 from app.theme.tokens import UNIT
-from app.theme.widgets import STRETCH, MessageBar, PlainLabel, ResponsiveRow, push_button, search_field, vbox
+from app.theme.widgets import STRETCH, MessageBar, PlainLabel, ResponsiveRow, plain_tool_tip, push_button, search_field, vbox
 from app.worker import Worker
 from engine.errors import EngineError
 from engine.safe_file_io import replace_file
@@ -298,6 +298,7 @@ class RunsView(QTreeView):
             return
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.setToolTipsVisible(True)
         menu.addActions(self._actions)
         menu.popup(event.globalPos())
 
@@ -356,6 +357,8 @@ class RunsView(QTreeView):
 POLL_MS: Final = 2000
 TYPING_MS: Final = 200
 PINNED: Final = "pinned"
+_WRITING: Final = ("resume", "pin", "delete", "import")
+"""Actions that write to the history."""
 MAX_RELOADED: Final = 1000
 """Maximum number of runs to reload at once; the others are loaded when scrolled to."""
 _SINCE: Final = {"Any time": Since.ANY, "Today": Since.TODAY, "Last 7 days": Since.WEEK, "Last 30 days": Since.MONTH}
@@ -414,7 +417,7 @@ class RunsPanel(QWidget):
         self._typing.timeout.connect(self.reload)
         self.run_actions.reported.connect(self._report)
         access.opened.connect(self._reload_if_shown)
-        access.failed.connect(lambda _text: self._show_empty())
+        access.failed.connect(lambda _text: self._show_failure())
         access.changed.connect(self._reload_if_shown)
         self._update_actions()
         self._show_empty()
@@ -504,6 +507,7 @@ class RunsPanel(QWidget):
         self.more.setProperty("menu", True)
         self.more.setAccessibleName("More actions for the selected runs")
         menu = QMenu(self.more)
+        menu.setToolTipsVisible(True)
         menu.addActions([self.actions_by_name[name] for name in ("pin", "export_md", "export_json", "export_csv")])
         menu.addSeparator()
         menu.addAction(self.actions_by_name["delete"])
@@ -525,7 +529,6 @@ class RunsPanel(QWidget):
     def _read_more(self) -> None:
         if not self.model.has_more or self._is_reading_more:
             return
-        self._is_reading_more = True
         this, run_filter, offset = self._round, self.run_filter, self.model.fetched
         known = {summary.run_id for summary in self.model.summaries()}
 
@@ -535,7 +538,7 @@ class RunsPanel(QWidget):
                 self.model.append(page)
                 self.listed.emit()
 
-        self._access.ask(
+        self._is_reading_more = self._access.ask(
             lambda store: read_page(store, run_filter, offset, known), answered, self._fail, worker=self._worker
         )
 
@@ -599,18 +602,22 @@ class RunsPanel(QWidget):
         self.empty.setText(text)
 
     def _update_actions(self) -> None:
-        chosen, actions = self.view.selected, self.actions_by_name
+        chosen, actions, is_writable = self.view.selected, self.actions_by_name, self._access.writable is not None
         one = len(chosen) == 1
         actions["open"].setEnabled(one)
-        actions["resume"].setEnabled(one and can_resume(chosen[0]))
+        actions["resume"].setEnabled(is_writable and one and can_resume(chosen[0]))
         actions["compare"].setEnabled(len(chosen) == 2 or one)
         for name in ("export_md", "export_json", "export_csv"):
             actions[name].setEnabled(one)
-        actions["pin"].setEnabled(bool(chosen))
+        actions["pin"].setEnabled(is_writable and bool(chosen))
         actions["pin"].setText("Unpin" if chosen and all(run.pinned for run in chosen) else "Pin")
         is_idle = all(run.status is not RunStatus.RUNNING for run in chosen)
-        actions["delete"].setEnabled(bool(chosen) and is_idle)
-        actions["import"].setEnabled(self._access.store is not None)
+        actions["delete"].setEnabled(is_writable and bool(chosen) and is_idle)
+        actions["import"].setEnabled(is_writable)
+        for name in _WRITING:
+            for part in (actions[name], self.buttons.get(name)):
+                if part is not None:
+                    part.setToolTip(plain_tool_tip(self._access.failure))
         self.more.setEnabled(bool(chosen))
 
     def _open(self) -> None:
@@ -630,6 +637,12 @@ class RunsPanel(QWidget):
     def _reload_if_shown(self) -> None:
         if self.isVisible():
             self.reload()
+        self._show_empty()
+        self._update_actions()
+
+    def _show_failure(self) -> None:
+        if self._access.store is None:
+            self.model.show(Page((), {}, is_last=True))  # the runs of the history that was open before
         self._show_empty()
         self._update_actions()
 

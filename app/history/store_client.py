@@ -1,6 +1,7 @@
 """Access of the window to the history, which is opened and queried in threads.
 
-The history may not be open yet or may be unavailable. Runs then work but are not stored, and the window shows that.
+The history may not be open yet, may be unavailable, or may be in a place where nothing can be written. Runs then work
+but are not stored, and the window shows that.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ class StoreClient(QObject):
 
     Signals:
         opened: The history is open.
-        failed: It cannot be opened; the message with the remedy.
+        failed: It cannot be opened, or it is open but cannot be written; the message with the remedy.
         changed: Runs were deleted, pinned or imported, or a run ended.
 
     Attributes:
         path: The file; None for the default.
         store: The history; None if it is not open.
-        failure: Why it cannot be opened; empty if it can.
+        failure: Why nothing can be stored; empty if the history is being opened or can be written.
     """
 
     opened = Signal()
@@ -55,11 +56,16 @@ class StoreClient(QObject):
         self.store: Store | None = None
         self.failure = ""
         self.path = path
-        self._make = make or _open
+        self._make = make
         self._worker = Worker(self)
         self._waiting: list[Callable[[], object]] = []
         self._is_opening = False
         self._attempt = 0
+
+    @property
+    def writable(self) -> Store | None:
+        """The history if it can be written, else None."""
+        return None if self.failure else self.store
 
     @property
     def is_busy(self) -> bool:
@@ -67,13 +73,14 @@ class StoreClient(QObject):
         return self._worker.is_busy
 
     def open(self, after_ms: int = 0) -> None:
-        """Open the history in a thread.
+        """Open the history in a thread, unless it is open and can be written.
 
         Args:
             after_ms: Delay in milliseconds.
         """
-        if self.store is not None or self._is_opening:
+        if self.writable is not None or self._is_opening:
             return
+        self.close()
         self._is_opening, self.failure = True, ""
         self._attempt += 1
         begin = partial(self._begin, self._attempt)
@@ -84,12 +91,12 @@ class StoreClient(QObject):
 
     def _begin(self, attempt: int) -> None:
         if attempt == self._attempt:
-            make = partial(self._make, self.path)
-            self._worker.ask(make, partial(self._set_store, attempt), partial(self._refuse, attempt))
+            work = partial(_open, self._make, self.path)
+            self._worker.ask(work, partial(self._set_store, attempt), partial(self._refuse, attempt))
 
     def choose(self, path: Path) -> None:
-        """Open another file instead of one that cannot be opened, or is being opened."""
-        if self.store is None:
+        """Open another file instead of one that cannot be opened or written, or is being opened."""
+        if self.writable is None:
             self.path, self._is_opening = path, False
             self.open()
 
@@ -131,13 +138,16 @@ class StoreClient(QObject):
         if store is not None:
             self._worker.ask(store.close)
 
-    def _set_store(self, attempt: int, store: Store) -> None:
+    def _set_store(self, attempt: int, opened: tuple[Store, str]) -> None:
+        store, failure = opened
         if attempt != self._attempt:  # another file was chosen
             self._worker.ask(store.close)
             return
-        self.store = store
+        self.store, self.failure = store, failure
         self._settle()
         self.opened.emit()
+        if failure:
+            self.failed.emit(failure)
 
     def _refuse(self, attempt: int, error: EngineError) -> None:
         if attempt != self._attempt:
@@ -153,8 +163,12 @@ class StoreClient(QObject):
             act()
 
 
-def _open(path: Path | None) -> Store:
+def _open(make: Callable[[Path | None], Store] | None, path: Path | None) -> tuple[Store, str]:
+    """Open a history, only for reading if it cannot be written; return why, or an empty text."""
     # Imported in the worker, so that the window appears sooner.
-    from engine.store import open_store
+    from engine.store import StoreError, open_store
 
-    return open_store(path)
+    try:
+        return (make or open_store)(path), ""
+    except StoreError as error:
+        return open_store(path, for_reading=True), str(error)

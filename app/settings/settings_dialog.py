@@ -40,6 +40,7 @@ from app.theme.widgets import (
     StatusLabel,
     Switch,
     hbox,
+    plain_tool_tip,
     push_button,
     resize_on_screen,
     scroll_area,
@@ -333,7 +334,8 @@ class HistoryStorage(QWidget):
             self._show_error,
             worker=self._worker,
         )
-        self.free.setEnabled(asked)
+        self.free.setEnabled(self._access.writable is not None)
+        self.free.setToolTip(plain_tool_tip(self._access.failure))
         if not asked:
             self.line.setText(self._access.failure or "The history is not available.")
 
@@ -367,7 +369,7 @@ class HistoryStorage(QWidget):
 
     def _show_error(self, error: EngineError) -> None:
         self._is_freeing = False
-        self.free.setEnabled(True)
+        self.free.setEnabled(self._access.writable is not None)
         self.line.setText(str(error))
 
 

@@ -18,14 +18,14 @@ from engine.store import open_store
 from tests.engine.store.run_samples import complete_run, head, store_run
 
 
-def _can_mount() -> bool:
+def can_mount() -> bool:
     if sys.platform != "linux" or shutil.which("unshare") is None:
         return False
     tried = subprocess.run(["unshare", "--map-root-user", "--mount", "true"], check=False, capture_output=True)
     return tried.returncode == 0
 
 
-pytestmark = pytest.mark.skipif(not _can_mount(), reason="This test needs a read-only mount, by unshare of Linux.")
+pytestmark = pytest.mark.skipif(not can_mount(), reason="This test needs a read-only mount, by unshare of Linux.")
 
 OPEN = """
 from pathlib import Path
