@@ -314,17 +314,22 @@ def fit_frame(rect: QRectF, view: QRectF, overlays: Sequence[QRectF], largest: f
     visible = _view_rect(rect, view, unobstructed)
     if not any(cover.intersects(visible) for cover in overlays):
         return unobstructed
-    top = min(cover.top() for cover in overlays)
+    frames = [_in_area(rect, area, view, largest) for area in _free_areas(view, overlays)]
+    return max(frames, key=lambda frame: frame.factor, default=unobstructed)
+
+
+def _free_areas(view: QRectF, overlays: Sequence[QRectF]) -> list[QRectF]:
+    """Return the areas of a view above its overlays and between them, as far as they are useful."""
+    top = min((cover.top() for cover in overlays), default=view.bottom())
     left = max((cover.right() for cover in overlays if cover.center().x() < view.center().x()), default=view.left())
     right = min((cover.left() for cover in overlays if cover.center().x() >= view.center().x()), default=view.right())
     above = QRectF(view.left(), view.top(), view.width(), top - view.top())
     between = QRectF(left, view.top(), right - left, view.height())
-    frames = [_in_area(rect, area, view, largest) for area in (above, between) if _has_room(area)]
-    return max(frames, key=lambda frame: frame.factor, default=unobstructed)
+    return [area for area in (above, between) if area.width() > 4 * MARGIN and area.height() > 4 * MARGIN]
 
 
 def start_frame(rect: QRectF, start: QPointF, view: QRectF, overlays: Sequence[QRectF], factor: float) -> ViewportFrame:
-    """Show the start of a scene rectangle that is too large to fit.
+    """Show the start of a scene rectangle that is too large to fit, where most of it is beside the overlays.
 
     Args:
         rect: The scene rectangle.
@@ -333,8 +338,9 @@ def start_frame(rect: QRectF, start: QPointF, view: QRectF, overlays: Sequence[Q
         overlays: Widgets over the lower corners of the view, in pixels.
         factor: Screen pixels per scene unit.
     """
-    bottom = min((cover.top() for cover in overlays), default=view.bottom())
-    free = QRectF(view.left(), view.top(), view.width(), bottom - view.top()).adjusted(MARGIN, MARGIN, -MARGIN, -MARGIN)
+    width, height = rect.width() * factor, rect.height() * factor
+    areas = [area.adjusted(MARGIN, MARGIN, -MARGIN, -MARGIN) for area in _free_areas(view, overlays) or [view]]
+    free = max(areas, key=lambda area: min(area.width(), width) * min(area.height(), height))
     across, down = free.width() / factor, free.height() / factor
     left = rect.left() if rect.width() > across else rect.center().x() - across / 2
     if rect.height() > down:
@@ -356,10 +362,6 @@ def _view_rect(rect: QRectF, view: QRectF, frame: ViewportFrame) -> QRectF:
     corner = view.center() + (rect.topLeft() - frame.center) * frame.factor
     half = MARGIN / 2
     return QRectF(corner, rect.size() * frame.factor).adjusted(-half, -half, half, half)
-
-
-def _has_room(area: QRectF) -> bool:
-    return area.width() > 4 * MARGIN and area.height() > 4 * MARGIN
 
 
 class FitToView:

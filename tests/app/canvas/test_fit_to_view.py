@@ -71,6 +71,13 @@ def test_too_large_rectangle_is_shown_from_its_start() -> None:
     assert seen.center().y() == pytest.approx(free_middle)
 
 
+def test_start_is_beside_the_controls_where_more_of_it_is_visible_than_above_them() -> None:
+    rect, low, controls = QRectF(0, 0, 1300, 480), QRectF(0, 0, 425, 154), QRectF(16, 99, 177, 40)
+    seen = on_screen(rect, start_frame(rect, QPointF(0, 100), low, [controls], 0.4), low)
+    assert seen.left() == pytest.approx(controls.right() + MARGIN)
+    assert not seen.intersects(controls)
+
+
 def chain(count: int) -> Workflow:
     nodes = [node(f"n{at}", "transform", f"Step {at}", template="x") for at in range(count)]
     places = {f"n{at}": (at * 240, 1000 if at else 0) for at in range(count)}
