@@ -292,8 +292,6 @@ _UPDATE_DELAY_MS: Final = 60
 _EXPLANATION_LENGTH: Final = 200
 """Maximum length of the exit explanation; its tooltip shows all of it."""
 _READOUT_FROM: Final = 168
-_MIN_SIZE: Final = (320, 128)
-"""Minimum width, and minimum height at the default text size."""
 _CHART_FROM: Final = 208
 """Below this height, in pixels at the default text size, the chart is hidden."""
 _NARROW: Final = 520
@@ -365,7 +363,7 @@ class IterationsPanel(QWidget):
         left = QWidget()
         self.split.addWidget(left)
         vbox(above, (self.chart, 2), (self.table, 3), self.why, spacing=1, margins=(0, 0, 3, 0), parent=left)
-        self.table.setMinimumSize(56 * UNIT, 14 * UNIT)
+        self.table.setMinimumSize(28 * UNIT, 14 * UNIT)
         self.split.addWidget(self.detail)
         self.split.setChildrenCollapsible(False)
         self.split.setHandleWidth(1)
@@ -491,8 +489,9 @@ class IterationsPanel(QWidget):
         self.detail.show_iteration(self.similarities.of(loop, index) if index <= last else None)
 
     def minimumSizeHint(self) -> QSize:
-        """Return the minimum size without the chart."""
-        return QSize(_MIN_SIZE[0], round(_MIN_SIZE[1] * style().scale))
+        """Return the minimum size without the chart, which hides in a low panel. A longer header scrolls."""
+        height = self._header.minimumSizeHint().height() + self.detail.minimumSizeHint().height()
+        return QSize(self.split.minimumSizeHint().width() + 6 * UNIT, height + 5 * UNIT)
 
     def showEvent(self, event: QShowEvent) -> None:
         """Update what changed while hidden."""

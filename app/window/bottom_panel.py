@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from PySide6.QtCore import QObject, QSize, Qt, Signal
-from PySide6.QtWidgets import QButtonGroup, QSplitter, QStackedWidget, QToolButton, QWidget
+from PySide6.QtWidgets import QButtonGroup, QSizePolicy, QSplitter, QStackedWidget, QToolButton, QWidget
 
 from app.theme.style import ThemedIcon, style
 from app.theme.widgets import QWIDGETSIZE_MAX, hbox, vbox
@@ -47,7 +47,9 @@ class BottomPanel(QWidget):
         self.buttons: dict[str, QToolButton] = {}
         group = QButtonGroup(self)
         group.setExclusive(False)
-        row = hbox(spacing=1, margins=(2, 1, 2, 1))
+        strip = QWidget(self)
+        strip.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        row = hbox(spacing=1, margins=(2, 1, 2, 1), parent=strip)
         for name in PANELS:
             button = QToolButton(self)
             button.setText(name.capitalize())
@@ -64,7 +66,7 @@ class BottomPanel(QWidget):
         self._fold.clicked.connect(lambda _checked=False: self.fold())
         row.addWidget(self._fold)
         self._row = row
-        vbox(row, (self.stack, 1), spacing=0, parent=self)
+        vbox(strip, (self.stack, 1), spacing=0, parent=self)
         self.fold()
 
     def show_panels(self, panels: Mapping[str, Callable[[], QWidget]]) -> None:
