@@ -354,7 +354,7 @@ def iteration_sections(
     return parts
 
 
-TITLES: Final = {RESULT: "Result", "feedback": "Feedback", "start": "Input", "verdict": "Verdict"}
+TITLES: Final = {RESULT: "Result", "feedback": "Feedback", "start": "Input", "verdict": "Exit conditions"}
 ITEM_TITLES: Final = {**TITLES, "start": "Item", "verdict": "Outcome"}
 
 

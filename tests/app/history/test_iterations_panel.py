@@ -217,12 +217,12 @@ def test_legend_offers_series_with_values(open_panel: OpenPanel) -> None:
 
 def test_sections_of_an_iteration(ran: Bench) -> None:
     ran.click_row(1)
-    assert ran.panel.detail.parts.titles == ["Result", "Input", "Verdict", "Nodes", "Add"]
+    assert ran.panel.detail.parts.titles == ["Result", "Input", "Exit conditions", "Nodes", "Add"]
     ran.choose_part("Input")
     assert ran.text == "a."
     ran.click_row(2)
     assert ran.text == "a..", "the same part of another iteration"
-    ran.choose_part("Verdict")
+    ran.choose_part("Exit conditions")
     assert ran.text == "Iteration 3 of at most 4"
 
 
