@@ -16,7 +16,6 @@ from PySide6.QtWidgets import (
     QFrame,
     QGridLayout,
     QScrollArea,
-    QSizePolicy,
     QSpinBox,
     QWidget,
 )
@@ -327,6 +326,7 @@ class BatchWindow(QDialog):
     def _arrange(self) -> None:
         limits = hbox(self.concurrency, 4, PlainLabel("Budget", self), self.budget, STRETCH, spacing=4)
         self._inputs_label = PlainLabel("Inputs", self)
+        self._inputs = self._scrolled_inputs()
         form = QGridLayout()
         form.setHorizontalSpacing(4 * UNIT)
         form.setVerticalSpacing(3 * UNIT)
@@ -334,7 +334,7 @@ class BatchWindow(QDialog):
         form.addWidget(PlainLabel("Table", self), 0, 0)
         form.addWidget(self.source, 0, 1)
         form.addWidget(self._inputs_label, 1, 0, Qt.AlignmentFlag.AlignTop)
-        form.addWidget(self._scrolled_inputs(), 1, 1)
+        form.addWidget(self._inputs, 1, 1)
         form.addWidget(PlainLabel("Results", self), 2, 0)
         form.addLayout(hbox((self.target, 1), self.others, self.choose_target, spacing=2), 2, 1)
         form.addWidget(PlainLabel("Concurrent rows", self), 3, 0)
@@ -354,19 +354,20 @@ class BatchWindow(QDialog):
         resize_on_screen(self, SIZE)
 
     def _scrolled_inputs(self) -> QScrollArea:
-        """Return the form for the inputs in a scroll area that is at most as high as the form."""
+        """Return the form for the inputs in a scroll area."""
         area = scroll_area(self.form, self)
         area.setFrameShape(QFrame.Shape.NoFrame)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Maximum)
         return area
 
     def _open_current(self) -> None:
         self._open_run(self.view.currentIndex())
 
     def _align_label(self) -> None:
-        """Align the label of the inputs with the first of them at any text size."""
-        self._inputs_label.setMinimumHeight(self.form.line_height)
+        """Align the label of the inputs with the first of them; show that one at least, and no gap below them all."""
+        for widget in (self._inputs_label, self._inputs):
+            widget.setMinimumHeight(self.form.line_height)
+        self._inputs.setMaximumHeight(self.form.sizeHint().height())
 
     @property
     def _is_busy(self) -> bool:

@@ -556,6 +556,7 @@ def test_inputs_label_is_aligned_with_the_first_input(
     label, box = window._inputs_label, window.form.boxes["text"]
     middles = [widget.mapToGlobal(widget.rect().center()).y() for widget in (label, box)]
     assert abs(middles[0] - middles[1]) <= 1
+    assert window.form.height() <= box.height() + 2, "no gap below the inputs"
 
 
 def test_table_dropped_on_the_main_window_opens_a_batch(
