@@ -40,8 +40,9 @@ class ActionButton(QPushButton):
     def _follow(self) -> None:
         action = self.action
         self.setText(action.iconText())
-        self.setIcon(action.icon())
-        self.setIconSize(icon_size())  # the action's icon is set again when the text size changes
+        if not self.property("primary"):  # whose icon has another color on the button than in the menu
+            self.setIcon(action.icon())
+            self.setIconSize(icon_size())  # the action's icon is set again when the text size changes
         if self.hasFocus() and not action.isEnabled() and self.successor is not None:
             call_later(self.successor, self.successor.setFocus)  # once all actions are updated
         self.setEnabled(action.isEnabled())
@@ -79,7 +80,7 @@ class RunBar(QWidget):
         self.run.clicked.disconnect()
         self.run.clicked.connect(self._run)
         self._run_action = actions["run"]
-        ThemedIcon(actions["run"], "mdi6.play", "on_accent")
+        ThemedIcon(self.run, "mdi6.play", "on_accent")
         self.pause = ActionButton(actions["pause"], self)
         self.stop = ActionButton(actions["stop"], self)
         self.run.successor, self.stop.successor, self.pause.successor = self.stop, self.run, self.run
@@ -192,10 +193,6 @@ class RunBar(QWidget):
         session = self._session
         running = session is not None and session.shown.live is not None
         view_model = session.shown.view_model if session is not None else None
-        # It keeps its size when hidden, so that nothing moves when a run starts.
-        policy = self.progress.sizePolicy()
-        policy.setRetainSizeWhenHidden(True)
-        self.progress.setSizePolicy(policy)
         self.progress.setVisible(running)
         self.waits.setVisible(running and view_model is not None and bool(view_model.questions))
         self.model.setVisible(session is not None)

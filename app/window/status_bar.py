@@ -88,6 +88,7 @@ class StatusBar(QWidget):
         self._fading.stop()
         self._effect.setOpacity(1.0)
         self.refusal.set_full_text(text)
+        self.refusal.show()
         self._shown.start()
 
     def note_stored(self, run_id: str) -> None:
@@ -169,3 +170,4 @@ class StatusBar(QWidget):
     def _clear(self) -> None:
         self._shown.stop()
         self.refusal.set_full_text("")
+        self.refusal.hide()  # or its share of the width would be missing to the state

@@ -33,7 +33,7 @@ from app.window.bottom_panel import PANELS
 from app.window.document_page import DocumentPage
 from app.window.main_window import DEFAULT_WIDTHS, MIN_DOCUMENT_WIDTH
 from app.workbench import Workbench
-from engine.document.operations import SetConfig
+from engine.document.operations import SetConfig, SetName, SetSettings
 from tests.app.window.conftest import SELF_REFINE, MakeWindow, ended
 
 
@@ -167,6 +167,32 @@ def test_side_panels_leave_space_for_the_canvas_buttons(workbench: Workbench) ->
     canvas = workbench.current.canvas
     assert canvas.width() >= 1.5 * MIN_DOCUMENT_WIDTH
     assert canvas.controls.geometry().right() < canvas.width()
+
+
+@pytest.mark.usefixtures("_usual_size_again")
+def test_hidden_parts_of_the_bars_take_no_room(workbench: Workbench, self_refine: DocumentPage) -> None:
+    workbench.window.resize(1280, 720)
+    style().choose("dark", 1.5)
+    self_refine.session.do(SetName("Converging summary"))
+    self_refine.session.do(SetSettings(("budget_usd",), 0.0001))
+    state = workbench.status_bar.state
+    state.set_full_text("Running: Draft, iteration 2 of 3 · ~129 tokens · < $0.0001 · 13.2 s")
+    QApplication.processEvents()
+    assert workbench.run_bar.name.text() == workbench.run_bar.name.full_text
+    assert state.text() == state.full_text
+    workbench.status_bar.refuse("It cannot be.")
+    QApplication.processEvents()
+    assert workbench.status_bar.refusal.text() == "It cannot be."
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+@pytest.mark.usefixtures("_usual_size_again", "self_refine")
+def test_icons_of_menus_have_the_color_of_their_texts(workbench: Workbench, theme: str) -> None:
+    style().choose(theme, 1.0)
+    for name, action in workbench.actions_by_name.items():
+        image = action.icon().pixmap(32, 32, QIcon.Mode.Normal).toImage()
+        colors = {image.pixelColor(x, y).name() for x in range(32) for y in range(32) if image.width()}
+        assert not colors or style().theme.text in colors, name
 
 
 @pytest.mark.usefixtures("_usual_size_again", "self_refine")
