@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QPushButton, QToolButton, QWidget
 
 from app.theme.style import ThemedIcon, set_style_properties, style
-from app.theme.widgets import ElidedLabel, PlainLabel, hbox, plain_tool_tip, push_button, vbox
+from app.theme.widgets import ElidedLabel, PlainLabel, hbox, plain_tool_tip, push_button, stack_buttons, vbox
 from engine.document.model import Node, Workflow
 from engine.formatting import format_count
 from engine.nodes.node_names import node_name
@@ -34,8 +35,14 @@ class PastRunBar(QFrame):
         self._buttons = hbox(spacing=2)
         self._by_title: dict[str, QPushButton] = {}
         texts = vbox(self._title, self._more, spacing=0)
-        hbox((texts, 1), self._buttons, spacing=2, margins=(3, 1, 2, 1), parent=self)
+        self._body = hbox((texts, 1), self._buttons, spacing=2, margins=(3, 1, 2, 1), parent=self)
+        self._body.setAlignment(self._buttons, Qt.AlignmentFlag.AlignLeft)
         set_style_properties(self, hint="info")
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Put the buttons below the text where there is too little room beside them."""
+        super().resizeEvent(event)
+        stack_buttons(self._body, self._buttons, self.width())
 
     @property
     def text(self) -> str:

@@ -400,6 +400,12 @@ LEAST_MESSAGE: Final = 80 * UNIT
 """Room for the text of a message beside its buttons, in pixels at the default text size."""
 
 
+def stack_buttons(body: QBoxLayout, buttons: QLayout, width: int) -> None:
+    """Put the buttons of a bar of a width below its text, if there is too little room for the text beside them."""
+    is_narrow = buttons.count() > 0 and width - buttons.sizeHint().width() < round(LEAST_MESSAGE * style().scale)
+    body.setDirection(QBoxLayout.Direction.TopToBottom if is_narrow else QBoxLayout.Direction.LeftToRight)
+
+
 class MessageBar(QFrame):
     """Message above a page, with buttons for actions.
 
@@ -432,10 +438,7 @@ class MessageBar(QFrame):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Put the buttons below the text where there is too little room beside them."""
         super().resizeEvent(event)
-        room = self.width() - self._buttons.sizeHint().width()
-        is_narrow = self._buttons.count() > 0 and room < round(LEAST_MESSAGE * style().scale)
-        directions = QBoxLayout.Direction
-        self._body.setDirection(directions.TopToBottom if is_narrow else directions.LeftToRight)
+        stack_buttons(self._body, self._buttons, self.width())
 
     @property
     def text(self) -> str:
@@ -502,6 +505,15 @@ class ResponsiveRow(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Stack the groups if they do not fit side by side."""
         super().resizeEvent(event)
+        self._arrange()
+
+    def event(self, event: QEvent) -> bool:
+        """Stack the groups also when their texts or the text size have changed."""
+        if event.type() == QEvent.Type.LayoutRequest:
+            self._arrange()
+        return super().event(event)
+
+    def _arrange(self) -> None:
         needed = sum(group.minimumSize().width() for group in self._groups) + 2 * 2 * UNIT
         direction = QBoxLayout.Direction.LeftToRight if self.width() >= needed else QBoxLayout.Direction.TopToBottom
         if direction != self._both.direction():

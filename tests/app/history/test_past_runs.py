@@ -16,10 +16,11 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.engine_thread import EngineThread
-from app.history.past_run_bar import workflow_differences
+from app.history.past_run_bar import PastRunBar, workflow_differences
 from app.history.store_client import StoreClient
 from app.history.stored_session import READ_ONLY, StoredSession, read_level, read_outline
 from app.settings.install_dialog import InstallDialog
+from app.theme.widgets import ElidedLabel
 from app.window.document_page import DocumentPage
 from app.window.log_panel import LogLine, LogWriter
 from app.workbench import Workbench
@@ -495,3 +496,16 @@ def test_cache_hit_is_shown_and_costs_nothing(workbench: Workbench, tmp_path: Pa
     document.inspector.show_result()
     qtbot.waitUntil(lambda: "from an earlier run" in document.inspector.result.state.text())
     assert "draft (iteration 2): cache hit" in " ".join(line.text for line in document.log.lines).lower()
+
+
+def test_bar_of_a_stored_run_puts_its_buttons_below_a_text_without_room(qtbot: QtBot) -> None:
+    bar = PastRunBar()
+    qtbot.addWidget(bar)
+    bar.say("Run c9c2f1, as it ran · Done", "Fork of 780974, iteration 2")
+    buttons = [bar.add_button(title, lambda: None) for title in ("Compare with original", "Open as new document")]
+    bar.resize(700, 40)
+    bar.show()
+    assert buttons[0].y() == buttons[1].y() < bar.height() / 2
+    bar.resize(440, 80)
+    qtbot.waitUntil(lambda: bar.findChildren(ElidedLabel)[0].text() == bar.text)
+    assert buttons[0].y() > bar.findChildren(ElidedLabel)[1].geometry().bottom()

@@ -238,6 +238,11 @@ def test_responsive_row_stacks_groups_without_room(qtbot: QtBot) -> None:
     assert all(groups.rect().contains(button.geometry()) for button in buttons)
     around.resize(600, 100)
     assert not groups.is_stacked
+    for button in (buttons[0], buttons[2]):
+        button.setText("Open each of the selected runs in a new tab")
+    QApplication.processEvents()
+    assert around.width() == 600
+    assert groups.is_stacked, "a text that grows needs room too"
 
 
 def test_long_tooltip_is_truncated() -> None:
