@@ -222,7 +222,7 @@ class CompareSide(QWidget):
         self.run = _box(f"{name}: run")
         self.place = _box(f"{name}: iteration")
         self.what = _box(f"{name}: part")
-        vbox(self.run, hbox((self.place, 2), (self.what, 3), spacing=2), spacing=2, parent=self)
+        vbox(self.run, hbox((self.place, 1), (self.what, 1), spacing=2), spacing=2, parent=self)
         self.run.activated.connect(lambda _at: self.run_chosen.emit(self.run.currentData()))
         self.place.activated.connect(lambda _at: self._choose_place())
         self.what.activated.connect(lambda _at: self.what_chosen.emit())

@@ -562,7 +562,7 @@ class SettingsDialog(QDialog):
         side.setAutoFillBackground(True)  # the window color sets it off from the page
         vbox(self.navigation, STRETCH, margins=(2, 5, 2, 4), parent=side)
         note = PlainLabel("Changes apply immediately.", look="dim")
-        bottom = hbox(note, STRETCH, self.close_button, margins=(6, 3, 6, 4))
+        bottom = hbox(note, STRETCH, self.close_button, spacing=2, margins=(6, 3, 6, 4))
         content = vbox(self.notice, (self.pages, 1), bottom, spacing=0)
         hbox(side, (content, 1), spacing=0, parent=self)
 

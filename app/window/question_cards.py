@@ -121,7 +121,8 @@ class QuestionCard(QFrame):
             QWidget.setTabOrder(last, button)
             last = button
         left = vbox(
-            hbox(Badge("Waiting for you", "warning", self), (self.title, 1), self.show_node, spacing=2),
+            hbox(Badge("Waiting for you", "warning", self), STRETCH, self.show_node, spacing=2),
+            self.title,
             (area, 1),
             spacing=2,
         )
