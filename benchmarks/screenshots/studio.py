@@ -110,6 +110,8 @@ class Studio:
                 settle(SETTLE_MS)
             write_png(shown.grab().toImage(), self._images / f"{name}-{look.name}.png")
         self._style.choose("dark", 1.0)
+        if isinstance(shown, QDialog):
+            shown.resize(size)  # for the next picture of it
 
     def take_new(self, name: str, make: Callable[[], QWidget]) -> None:
         """Draw a dialog that is opened in each look, and close it."""
