@@ -1,6 +1,6 @@
-"""`python -m benchmarks.reference_pages`: write `docs/reference` and `docs/providers.md` from the declarations.
+"""`python -m benchmarks.reference_pages`: write `docs/reference` from the declarations.
 
-There is a page for each node type and each command, and one each for tools, import formats, settings and model servers.
+There is a page for each node type and each command, and one each for tools, import formats and settings.
 """
 
 from __future__ import annotations
@@ -17,18 +17,12 @@ from pydantic import BaseModel
 from benchmarks.processes import ROOT
 from engine.cli.catalog_commands import default_ports, fields, port_notes
 from engine.importing.importers import importers
-from engine.models.quirks import QUIRKS
 from engine.nodes.node_registry import builtin_registry
 from engine.nodes.spec import AnySpec, Port
 from engine.settings import SETTINGS, UserSettings, variable_of
 from engine.tools.registry import builtin_tools
 
 DOCS = ROOT / "docs"
-_ABOUT_PROVIDERS = (
-    "Model servers differ in what they accept and in how they answer. This page lists the differences and how the "
-    "program handles each. When a server refuses a setting, a role or a format, the program sends the request again "
-    "without it, remembers what worked for the rest of the run, and shows a warning once."
-)
 _MARK = "<!-- Made by `make docs` from the declarations in the program; edit those instead. -->"
 
 
@@ -90,19 +84,6 @@ def write_pages(folder: Path) -> int:
         if file.relative_to(folder).as_posix() not in made and file.read_text(encoding="utf-8").startswith(_MARK):
             file.unlink()
     return len(made)
-
-
-def providers_page() -> str:
-    """The page on differences between model servers."""
-    lines = [
-        "# Model servers and their differences",
-        "",
-        _ABOUT_PROVIDERS,
-    ]
-    for side, title in zip(QUIRKS, ("Requests", "Errors", "Replies"), strict=True):
-        rows = [(quirk.behavior, quirk.servers, quirk.handling) for quirk in QUIRKS[side]]
-        lines += ["", f"## {title}", "", *_table(("What a server does", "Seen at", "What the program does"), rows)]
-    return _page(lines)
 
 
 def _page(lines: Iterable[str]) -> str:
@@ -237,7 +218,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("folder", nargs="?", type=Path, default=DOCS, help="where to; docs without it")
     folder = parser.parse_args(arguments).folder
     count = write_pages(folder / "reference")
-    (folder / "providers.md").write_text(providers_page(), encoding="utf-8", newline="\n")
     print(f"{count} pages in {folder / 'reference'}")
 
 

@@ -1,8 +1,7 @@
-"""What model servers do differently from one another, and how each difference is handled.
+"""Changes to requests for model servers that refuse the usual form.
 
 A server that refuses a setting, a role or a format is asked again without it. What worked is remembered for the model
-and reported as a warning. `docs/providers.md` is generated from `QUIRKS`, and each quirk is tested against a server
-that behaves like that. Nothing is sent here.
+and reported as a warning. `docs/providers.md` lists which server refuses what. Nothing is sent here.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from engine.models.protocol import Message, Request, with_instruction
 from engine.models.server_errors import Refusal
@@ -44,29 +43,11 @@ Changes = tuple[Change, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Quirk:
-    """One difference between servers.
-
-    Attributes:
-        id: Its name; for a request, the value of the `Change` that handles it.
-        behavior: What the server does.
-        servers: Servers that do it.
-        handling: What the program does about it.
-    """
-
-    id: str
-    behavior: str
-    servers: str
-    handling: str
-
-
-@dataclass(frozen=True, slots=True)
 class Adaptation:
     """One way in which a request is changed.
 
     Attributes:
         change: The change.
-        behavior: What the server does, as in `Quirk`; likewise `servers` and `handling`.
         refused: Finds in a server's error text that this is what it refused.
         affects: Whether the change affects a request; the second argument is whether the reply is streamed.
         warning: The warning of the run, after the name of the server.
@@ -75,9 +56,6 @@ class Adaptation:
     """
 
     change: Change
-    behavior: str
-    servers: str
-    handling: str
     refused: re.Pattern[str]
     affects: Callable[[Request, bool], bool]
     warning: str
@@ -110,14 +88,11 @@ _OMITTED: Final[dict[Change, tuple[str, Any]]] = {
 """Fields of a request that a change omits, and their default values."""
 
 
-def _setting(change: Change, names: str, title: str, behavior: str, servers: str) -> Adaptation:
+def _setting(change: Change, names: str, title: str) -> Adaptation:
     """The adaptation that omits a setting."""
     field, default = _OMITTED[change]
     return Adaptation(
         change,
-        behavior,
-        servers,
-        "The setting is omitted from then on, with a warning.",
         _pattern(rf"(?<![\w])({names})(?![\w])"),
         lambda request, _streams: getattr(request, field) != default,
         f"does not accept the setting '{title}'; it was omitted.",
@@ -127,68 +102,31 @@ def _setting(change: Change, names: str, title: str, behavior: str, servers: str
 ADAPTATIONS: Final[tuple[Adaptation, ...]] = (
     Adaptation(
         Change.NO_STREAM_OPTIONS,
-        "Refuses `stream_options`.",
-        "Older vLLM, LocalAI, Azure AI and Mistral deployments",
-        "It is omitted, with a warning; token counts that the stream lacks are estimated.",
         _pattern(r"stream_options|include_usage"),
         lambda _request, streams: streams,
         "does not count the tokens of a streamed reply on request; where it reports none, they are estimated.",
     ),
     Adaptation(
         Change.MAX_COMPLETION_TOKENS,
-        "Refuses `max_tokens` and expects `max_completion_tokens`.",
-        "OpenAI's and Azure's reasoning models",
-        "The limit is sent under the other name, with a warning.",
         _pattern(r"max_completion_tokens\W{1,3}instead|(?<!\w)max_tokens(?!\w)(?!.*max_completion_tokens)"),
         lambda request, _streams: request.max_tokens is not None,
         "expects `max_completion_tokens` instead of `max_tokens`.",
     ),
     Adaptation(
         Change.MAX_TOKENS,
-        "Refuses `max_completion_tokens` and expects `max_tokens`.",
-        "Older OpenAI-compatible servers",
-        "The limit is sent under the other name, with a warning.",
         _pattern(r"max_completion_tokens(?!\W{1,3}instead)"),
         lambda request, _streams: request.max_tokens is not None,
         "expects `max_tokens` instead of `max_completion_tokens`.",
     ),
-    _setting(Change.NO_SEED, "(random_)?seed", "Seed", "Refuses `seed`.", "Anthropic, Perplexity, Mistral on Azure"),
+    _setting(Change.NO_SEED, "(random_)?seed", "Seed"),
     # Before the temperature: of two settings that exclude each other, the more common one stays.
-    _setting(
-        Change.NO_TOP_P,
-        "top_?p|topp|p",
-        "Top P",
-        "Refuses `top_p`, or `top_p` together with `temperature`.",
-        "OpenAI's reasoning models; Claude 4.1 and later; Claude with extended thinking",
-    ),
-    _setting(
-        Change.NO_STOP,
-        "stop(_sequences)?",
-        "Stop sequences",
-        "Refuses `stop`.",
-        "OpenAI's reasoning models, Grok 4, Perplexity",
-    ),
+    _setting(Change.NO_TOP_P, "top_?p|topp|p", "Top P"),
+    _setting(Change.NO_STOP, "stop(_sequences)?", "Stop sequences"),
     # Before the reasoning effort: Claude accepts no other temperature while it thinks, and its error names both.
-    _setting(
-        Change.NO_TEMPERATURE,
-        "temperature",
-        "Temperature",
-        "Accepts only its default `temperature`.",
-        "OpenAI's reasoning models, recent Claude models, Claude with extended thinking, Kimi",
-    ),
-    _setting(
-        Change.NO_REASONING_EFFORT,
-        "reasoning([_. ]effort)?|thinking|think(ing_?budget)?",
-        "Reasoning effort",
-        "Refuses `reasoning_effort`.",
-        "Models that do not reason",
-    ),
+    _setting(Change.NO_TEMPERATURE, "temperature", "Temperature"),
+    _setting(Change.NO_REASONING_EFFORT, "reasoning([_. ]effort)?|thinking|think(ing_?budget)?", "Reasoning effort"),
     Adaptation(
         Change.TOOLS_IN_WORDS,
-        "Refuses tools.",
-        "Small models in Ollama, vLLM without `--enable-auto-tool-choice`, llama.cpp without `--jinja`, Gemma at "
-        "Google, some routes of OpenRouter",
-        "The tools are described in the prompt, and calls are read from the text, with a warning.",
         _pattern("tool|function[ _-]?call"),
         lambda request, _streams: bool(request.tools),
         "does not accept tools; they are described in the prompt instead.",
@@ -196,9 +134,6 @@ ADAPTATIONS: Final[tuple[Adaptation, ...]] = (
     ),
     Adaptation(
         Change.JSON_OBJECT,
-        "Refuses a JSON Schema, but supports JSON mode.",
-        "DeepSeek, older OpenAI models, some gateways",
-        "JSON mode is used and the schema is part of the prompt, with a warning.",
         _pattern("response[_ .]?format|json_?schema|schema|grammar|structured output"),
         lambda request, _streams: request.schema is not None,
         "does not accept a JSON Schema; it is part of the prompt instead.",
@@ -206,9 +141,6 @@ ADAPTATIONS: Final[tuple[Adaptation, ...]] = (
     ),
     Adaptation(
         Change.SCHEMA_IN_WORDS,
-        "Refuses `response_format`.",
-        "Older OpenAI-compatible servers",
-        "JSON is requested in the prompt, with a warning.",
         _pattern("response[_ .]?format|json_?(schema|object)|json mode|schema|grammar|structured output"),
         lambda request, _streams: request.schema is not None,
         "has no setting for a JSON reply; it is requested in the prompt instead.",
@@ -216,9 +148,6 @@ ADAPTATIONS: Final[tuple[Adaptation, ...]] = (
     ),
     Adaptation(
         Change.JOINED_ROLES,
-        "Requires user and assistant messages to alternate.",
-        "Mistral and Gemma templates in vLLM, llama.cpp and LM Studio",
-        "Adjacent messages of the same role are joined, with a warning.",
         _pattern("roles? must alternate|alternat(e|ing) .{0,40}role|consecutive .{0,40}(role|message)"),
         lambda request, _streams: any(_can_join(*pair) for pair in itertools.pairwise(request.messages)),
         "accepts no two messages of the same role in a row; they were joined.",
@@ -226,9 +155,6 @@ ADAPTATIONS: Final[tuple[Adaptation, ...]] = (
     ),
     Adaptation(
         Change.NO_SYSTEM_ROLE,
-        "Refuses system messages.",
-        "Gemma templates in vLLM, llama.cpp and SGLang; Gemma at Google; o1-preview",
-        "The system prompt becomes the start of the first user message, with a warning.",
         _pattern(
             r"system['\"`]?[ _-](role|message|prompt|instruction)|role\W{0,4}(of )?\W{0,2}system|developer instruction"
             r"|role.{0,60}system|only user and assistant|role: input should be|roles? must alternate"
@@ -239,168 +165,12 @@ ADAPTATIONS: Final[tuple[Adaptation, ...]] = (
     ),
     Adaptation(
         Change.NO_STREAM,
-        "Refuses to stream.",
-        "Gateways; some reasoning models",
-        "The reply is requested as a whole, with a warning.",
         _pattern(r"(?<!\w)stream(ing|ed)?(?!\w)"),
         lambda _request, streams: streams,
         "does not stream; its replies arrive whole.",
     ),
 )
 """All adaptations, in the order in which they are tried if an error text names several things."""
-
-QUIRKS: Final[dict[Literal["request", "error", "reply"], tuple[Quirk, ...]]] = {
-    "request": tuple(Quirk(one.change.value, one.behavior, one.servers, one.handling) for one in ADAPTATIONS),
-    "error": (
-        Quirk(
-            "error_text",
-            'Sends `{"error": "text"}`.',
-            "Ollama, Text Generation Inference, LM Studio",
-            "The text is part of the error message.",
-        ),
-        Quirk(
-            "error_message",
-            'Sends `{"error": {"message": …}}`, or a list of these.',
-            "OpenAI and most others; Gemini (list)",
-            "The message is part of the error message.",
-        ),
-        Quirk(
-            "error_detail",
-            'Sends `{"detail": …}`: a text, or one object for each wrong field.',
-            "FastAPI servers: vLLM, Mistral, Azure AI, LiteLLM proxies",
-            "The fields and what is wrong with them are part of the error message.",
-        ),
-        Quirk(
-            "error_plain_message",
-            'Sends `{"message": …}` or `{"errors": […]}`.',
-            "Cohere, vLLM, AWS, Cloudflare",
-            "The messages are part of the error message.",
-        ),
-        Quirk(
-            "error_behind_gateway",
-            "Wraps the real error in another one.",
-            "OpenRouter (`metadata.raw`), proxies that put JSON into a text",
-            "Both are part of the error message.",
-        ),
-        Quirk(
-            "error_page",
-            "Sends a web page or plain text.",
-            "Proxies, load balancers, Cloudflare",
-            "The title of the page, or its text without markup, is part of the error message.",
-        ),
-        Quirk(
-            "error_in_success",
-            "Sends an error with the status 200, or in the middle of a stream.",
-            "OpenRouter, older llama.cpp, gateways",
-            "It is an error of the kind that its code or wording indicates.",
-        ),
-        Quirk(
-            "context_length_anywhere",
-            "Reports a request that is too long with any status.",
-            "llama.cpp (400 and 500), Ollama (400), proxies (413), Text Generation Inference (422)",
-            "It is recognized by the wording or by status 413; the message names the settings that shorten a request.",
-        ),
-        Quirk(
-            "tokens_per_minute",
-            "Reports a request that exceeds its limit of tokens per minute as a rate limit.",
-            "OpenAI (429), Groq (413)",
-            "It counts as too long, since a retry cannot help.",
-        ),
-        Quirk(
-            "quota_that_passes",
-            "Uses the same words for a limit per minute and for an account without credit.",
-            "Gemini",
-            "With a time to wait it is a rate limit, which is retried; without one it is not.",
-        ),
-        Quirk(
-            "no_credit_in_any_status",
-            "Reports an account without credit as 400, 402, 403 or 429.",
-            "Anthropic (400), DeepSeek and OpenRouter (402), xAI (403), OpenAI (429)",
-            "It is recognized by the wording and not retried.",
-        ),
-        Quirk(
-            "wrong_key_in_bad_request",
-            "Reports a wrong key as 400.",
-            "Gemini, xAI",
-            "It counts as a refused key, and the message says where to put a valid one.",
-        ),
-        Quirk(
-            "unknown_model_in_bad_request",
-            "Reports an unknown or retired model as 400 or 500.",
-            "DeepSeek, OpenRouter, Mistral, Groq",
-            "It counts as an unknown model.",
-        ),
-        Quirk(
-            "wait_in_body",
-            "Says in the error text how long to wait.",
-            "Groq, OpenAI, Gemini (`retryDelay`)",
-            "The next attempt waits that long.",
-        ),
-    ),
-    "reply": (
-        Quirk(
-            "content_parts",
-            "Sends the text as a list of parts.",
-            "Mistral, proxies for Anthropic, Cohere",
-            "The parts are joined; parts with reasoning are separated from the answer.",
-        ),
-        Quirk(
-            "think_tags",
-            "Puts the model's reasoning into the text, between `<think>` tags.",
-            "DeepSeek R1, Qwen and others in Ollama, LM Studio and llama.cpp",
-            "The reasoning is separated from the answer.",
-        ),
-        Quirk(
-            "reasoning_field",
-            "Has a separate field for reasoning: `reasoning_content`, `reasoning`, `thinking`.",
-            "DeepSeek, vLLM, OpenRouter, Ollama",
-            "The reasoning is separated from the answer.",
-        ),
-        Quirk(
-            "no_finish_reason",
-            "Reports no finish reason.",
-            "Small OpenAI-compatible servers",
-            "A reply that ends properly is complete.",
-        ),
-        Quirk(
-            "finish_spelling",
-            "Uses other values for the finish reason: `max_tokens`, `eos`, `SAFETY`.",
-            "Gateways for Anthropic and Gemini, Text Generation Inference",
-            "They are mapped to the usual values.",
-        ),
-        Quirk(
-            "odd_usage",
-            "Reports no token counts, or reports them as text or null.",
-            "Small OpenAI-compatible servers, proxies",
-            "The counts are estimated, and marked as estimates.",
-        ),
-        Quirk(
-            "refusal",
-            "Puts a refusal into a separate field, without text.",
-            "OpenAI",
-            "The refusal is never treated as an answer.",
-        ),
-        Quirk(
-            "tool_arguments",
-            "Sends the arguments of a tool call as an object instead of a text.",
-            "Ollama, gateways",
-            "Both are accepted.",
-        ),
-        Quirk(
-            "function_call",
-            "Sends the old `function_call` instead of `tool_calls`.",
-            "Older OpenAI-compatible servers",
-            "It is treated as a tool call.",
-        ),
-        Quirk(
-            "whole_reply_to_stream",
-            "Sends a whole reply although a stream was requested.",
-            "Gateways, caches",
-            "It is handled like any other reply.",
-        ),
-    ),
-}
-"""All quirks, by the part of a call that they are about."""
 
 
 def next_change(refusal: Refusal, request: Request, changes: Changes, *, streams: bool) -> Change | None:

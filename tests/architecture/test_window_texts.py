@@ -17,7 +17,6 @@ NOT_SHOWN = {
     "app/entry.py": "written to the terminal, before there is a window",
     "engine/export/langgraph_module.py": "part of the exported program",
     "engine/export/python_script.py": "part of the exported program",
-    "engine/models/quirks.py": "options of other programs, in docs/providers.md",
 }
 TERMINAL = re.compile(
     r"(?<![\w-])--[a-z]|environment variable|LOOPWRIGHT_|_API_KEY|[`'](?:loopwright|make|pip|uv|python)\b"

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import reference_pages
-from benchmarks.reference_pages import main, pages, providers_page, write_pages
-from engine.models.quirks import QUIRKS
+from benchmarks.reference_pages import main, pages, write_pages
 from engine.settings import SETTINGS, variable_of
 
 COMMITTED = Path(__file__).parents[3] / "docs" / "reference"
@@ -15,13 +14,6 @@ COMMITTED = Path(__file__).parents[3] / "docs" / "reference"
 def test_committed_reference_is_up_to_date():
     found = {file.relative_to(COMMITTED).as_posix(): file.read_text("utf-8") for file in COMMITTED.rglob("*.md")}
     assert found == pages(), "run `make docs`"
-
-
-def test_committed_providers_page_is_up_to_date():
-    assert (COMMITTED.parent / "providers.md").read_text("utf-8") == providers_page(), "run `make docs`"
-    lines = providers_page().splitlines()
-    heads_and_rules = 2 * len(QUIRKS)
-    assert sum(line.startswith("|") for line in lines) == sum(map(len, QUIRKS.values())) + heads_and_rules
 
 
 def test_settings_page_has_every_setting_with_its_variable():
@@ -65,9 +57,7 @@ def test_make_docs_writes_the_pages(tmp_path: Path, capsys: pytest.CaptureFixtur
     main([str(tmp_path)])
     assert capsys.readouterr().out == f"{len(pages())} pages in {tmp_path / 'reference'}\n"
     assert (tmp_path / "reference" / "README.md").read_text("utf-8") == pages()["README.md"]
-    assert (tmp_path / "providers.md").read_text("utf-8") == providers_page()
 
 
 def test_tags_in_code_are_not_escaped() -> None:
-    assert "`<think>`" in providers_page()
     assert reference_pages._cell("a < b | `<c>`") == "a &lt; b \\| `<c>`"  # pyright: ignore[reportPrivateUsage]

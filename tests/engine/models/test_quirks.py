@@ -1,16 +1,17 @@
-"""Each quirk, against a server that behaves like that; a quirk without a scenario fails."""
+"""Each quirk in docs/providers.md, against a server that behaves like that; one without a scenario fails."""
 
 from __future__ import annotations
 
-import itertools
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from engine.models.protocol import Finish, Message, ModelError, ModelErrorKind, Reply, Request, ToolDefinition
-from engine.models.quirks import QUIRKS, Change
+from engine.models.quirks import Change
 from tests.engine.models.litellm_fixtures import QUESTION, MakeModel, make_model_fixture
 from tests.engine.models.test_reply_shapes import completion, message
 from tests.engine.wire.behaviors import REPLY, Behavior, Body, picky, refusing
@@ -19,7 +20,7 @@ from tests.engine.wire.server import WireServer
 __all__ = ["make_model_fixture"]
 
 Kind = ModelErrorKind
-ALL = list(itertools.chain(*QUIRKS.values()))
+DOCS = Path(__file__).parents[3] / "docs"
 TOOL = ToolDefinition("look", "Looks.", {"type": "object", "properties": {}})
 Outcome = Reply | ModelError
 
@@ -90,117 +91,131 @@ CALL = {"id": "a", "type": "function", "function": {"name": "look", "arguments":
 TALK = (*QUESTION.messages, Message("user", "And then?"))
 ONLY_OBJECT = "'response_format.type' must be 'json_object' or 'text'"
 
-SCENARIOS: dict[str, Scenario] = {
-    "no_system_role": refused(
+SCENARIOS: dict[str, Scenario] = {  # by what the server does, as in the page
+    "Refuses system messages.": refused(
         "System role not supported", lambda body: body["messages"][0]["role"] == "system", "system message"
     ),
-    "joined_roles": refused(
+    "Requires user and assistant messages to alternate.": refused(
         "Conversation roles must alternate user/assistant/user/assistant/...",
         lambda body: not alternates(body),
         "same role",
         messages=TALK,
     ),
-    "max_completion_tokens": refused(
+    "Refuses `max_tokens` and expects `max_completion_tokens`.": refused(
         "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
         lambda body: "max_tokens" in body,
         "max_completion_tokens",
         max_tokens=9,
     ),
-    "max_tokens": refused(
+    "Refuses `max_completion_tokens` and expects `max_tokens`.": refused(
         "Unrecognized request argument supplied: max_completion_tokens",
         lambda body: "max_tokens" not in body or "max_completion_tokens" in body,
         "expects `max_tokens`",
         max_tokens=9,
     ),
-    "no_stream_options": without("stream_options", "streamed reply", stream=True),
-    "no_stream": refused(
+    "Refuses `stream_options`.": without("stream_options", "streamed reply", stream=True),
+    "Refuses to stream.": refused(
         "'stream' does not support true with this model.", lambda body: bool(body.get("stream")), "stream", stream=True
     ),
-    "no_seed": without("seed", "Seed", seed=1),
-    "no_top_p": without("top_p", "Top P", top_p=0.5),
-    "no_stop": without("stop", "Stop sequences", stop=("x",)),
-    "no_temperature": without("temperature", "Temperature", temperature=0.3),
-    "no_reasoning_effort": without("reasoning_effort", "Reasoning effort", reasoning_effort="low"),
-    "tools_in_words": without("tools", "tools", tools=(TOOL,)),
-    "json_object": refused(
+    "Refuses `seed`.": without("seed", "Seed", seed=1),
+    "Refuses `top_p`, or `top_p` together with `temperature`.": without("top_p", "Top P", top_p=0.5),
+    "Refuses `stop`.": without("stop", "Stop sequences", stop=("x",)),
+    "Accepts only its default `temperature`.": without("temperature", "Temperature", temperature=0.3),
+    "Refuses `reasoning_effort`.": without("reasoning_effort", "Reasoning effort", reasoning_effort="low"),
+    "Refuses tools.": without("tools", "tools", tools=(TOOL,)),
+    "Refuses a JSON Schema, but supports JSON mode.": refused(
         ONLY_OBJECT,
         lambda body: body.get("response_format", {}).get("type") == "json_schema",
         "JSON Schema",
         schema={"type": "object"},
     ),
-    "schema_in_words": without("response_format", "JSON reply", schema={"type": "object"}),
-    "error_text": failing(400, {"error": "odd text"}, Kind.BAD_REQUEST, "odd text"),
-    "error_message": failing(500, [{"error": {"message": "odd message"}}], Kind.SERVER, "odd message"),
-    "error_detail": failing(
+    "Refuses `response_format`.": without("response_format", "JSON reply", schema={"type": "object"}),
+    'Sends `{"error": "text"}`.': failing(400, {"error": "odd text"}, Kind.BAD_REQUEST, "odd text"),
+    'Sends `{"error": {"message": …}}`, or a list of these.': failing(
+        500, [{"error": {"message": "odd message"}}], Kind.SERVER, "odd message"
+    ),
+    'Sends `{"detail": …}`: a text, or one object for each wrong field.': failing(
         422, {"detail": [{"loc": ["body", "n"], "msg": "is odd"}]}, Kind.BAD_REQUEST, "n: is odd", "refused"
     ),
-    "error_plain_message": failing(400, {"errors": [{"message": "one"}, "two"]}, Kind.BAD_REQUEST, "one; two"),
-    "error_behind_gateway": failing(
+    'Sends `{"message": …}` or `{"errors": […]}`.': failing(
+        400, {"errors": [{"message": "one"}, "two"]}, Kind.BAD_REQUEST, "one; two"
+    ),
+    "Wraps the real error in another one.": failing(
         502,
         {"error": {"message": "Provider returned error", "metadata": {"raw": '{"error": {"message": "Too hot"}}'}}},
         Kind.SERVER,
         "Provider returned error",
         "Too hot",
     ),
-    "error_page": failing(
+    "Sends a web page or plain text.": failing(
         502,
         "<html><title>502 Bad Gateway</title><p>nginx</p></html>",
         Kind.SERVER,
         ": 502 Bad",
         content_type="text/html",
     ),
-    "error_in_success": failing(200, {"error": {"message": "Slow down", "code": 429}}, Kind.RATE_LIMIT, "Slow down"),
-    "context_length_anywhere": failing(
+    "Sends an error with the status 200, or in the middle of a stream.": failing(
+        200, {"error": {"message": "Slow down", "code": 429}}, Kind.RATE_LIMIT, "Slow down"
+    ),
+    "Reports a request that is too long with any status.": failing(
         500, {"error": {"message": "Context size has been exceeded."}}, Kind.CONTEXT_LENGTH, "append_window"
     ),
-    "tokens_per_minute": failing(
+    "Reports a request that exceeds its limit of tokens per minute as a rate limit.": failing(
         429, {"error": {"message": "Request too large for x on tokens per min (TPM): Limit 9"}}, Kind.CONTEXT_LENGTH
     ),
-    "quota_that_passes": waiting(
+    "Uses the same words for a limit per minute and for an account without credit.": waiting(
         37.5, {"error": {"message": "You exceeded your current quota. Please retry in 37.5s."}}
     ),
-    "no_credit_in_any_status": failing(
+    "Reports an account without credit as 400, 402, 403 or 429.": failing(
         400, {"error": {"message": "Your credit balance is too low"}}, Kind.UNAVAILABLE, "no credit left"
     ),
-    "wrong_key_in_bad_request": failing(
+    "Reports a wrong key as 400.": failing(
         400, {"error": {"message": "API key not valid. Please pass a valid API key."}}, Kind.AUTHENTICATION
     ),
-    "unknown_model_in_bad_request": failing(400, {"error": {"message": "Model Not Exist"}}, Kind.NOT_FOUND, "Exist"),
-    "wait_in_body": waiting(1.5, {"error": {"message": "Rate limit reached. Please try again in 1.5s."}}),
-    "content_parts": replying(
+    "Reports an unknown or retired model as 400 or 500.": failing(
+        400, {"error": {"message": "Model Not Exist"}}, Kind.NOT_FOUND, "Exist"
+    ),
+    "Says in the error text how long to wait.": waiting(
+        1.5, {"error": {"message": "Rate limit reached. Please try again in 1.5s."}}
+    ),
+    "Sends the text as a list of parts.": replying(
         message([{"type": "text", "text": "Hel"}, {"type": "text", "text": "lo"}]), text_is("Hello")
     ),
-    "think_tags": replying(
+    "Puts the model's reasoning into the text, between `<think>` tags.": replying(
         message("<think>Hm.</think>Hello"), text_is("Hello"), lambda reply: reply.reasoning.strip() == "Hm."
     ),
-    "reasoning_field": replying(
+    "Has a separate field for reasoning: `reasoning_content`, `reasoning`, `thinking`.": replying(
         message(reasoning_content="Hm."), text_is("Hello"), lambda reply: reply.reasoning == "Hm."
     ),
-    "no_finish_reason": replying(message(), text_is("Hello"), lambda reply: reply.finish is Finish.STOP, finish=None),
-    "finish_spelling": replying(message(), lambda reply: reply.finish is Finish.LENGTH, finish="MAX_TOKENS"),
-    "odd_usage": replying(
+    "Reports no finish reason.": replying(
+        message(), text_is("Hello"), lambda reply: reply.finish is Finish.STOP, finish=None
+    ),
+    "Uses other values for the finish reason: `max_tokens`, `eos`, `SAFETY`.": replying(
+        message(), lambda reply: reply.finish is Finish.LENGTH, finish="MAX_TOKENS"
+    ),
+    "Reports no token counts, or reports them as text or null.": replying(
         message(), lambda reply: not reply.usage.exact, usage={"prompt_tokens": "many", "completion_tokens": None}
     ),
-    "refusal": replying(
+    "Puts a refusal into a separate field, without text.": replying(
         message(None, refusal="I will not."), text_is(""), lambda reply: reply.refusal == "I will not."
     ),
-    "tool_arguments": replying(
+    "Sends the arguments of a tool call as an object instead of a text.": replying(
         message(None, tool_calls=[CALL]), lambda reply: reply.tool_calls[0].arguments == {"at": 1}
     ),
-    "function_call": replying(
+    "Sends the old `function_call` instead of `tool_calls`.": replying(
         message(None, function_call={"name": "look", "arguments": '{"at": 1}'}),
         lambda reply: reply.tool_calls[0].arguments == {"at": 1},
     ),
-    "whole_reply_to_stream": replying(message(), text_is("Hello"), stream=True),
+    "Sends a whole reply although a stream was requested.": replying(message(), text_is("Hello"), stream=True),
 }
-MODELS = {"max_tokens": "openai/o3-mini"}
+MODELS = {"Refuses `max_completion_tokens` and expects `max_tokens`.": "openai/o3-mini"}
 """Models for the quirks that depend on the name of the model."""
 
 
-@pytest.mark.parametrize("quirk", ALL, ids=lambda quirk: quirk.id)
-async def test_quirk_is_handled(wire: WireServer, make_model: MakeModel, quirk: Any) -> None:
-    scenario = SCENARIOS[quirk.id]
-    name = MODELS.get(quirk.id, "openai/odd")
+@pytest.mark.parametrize("quirk", SCENARIOS)
+async def test_quirk_is_handled(wire: WireServer, make_model: MakeModel, quirk: str) -> None:
+    scenario = SCENARIOS[quirk]
+    name = MODELS.get(quirk, "openai/odd")
     wire.own[name.partition("/")[2]] = scenario.server
 
     outcome: Outcome
@@ -212,9 +227,9 @@ async def test_quirk_is_handled(wire: WireServer, make_model: MakeModel, quirk: 
     assert scenario.holds(outcome), outcome
 
 
-def test_quirks_are_unique_and_cover_every_change() -> None:
-    ids = [quirk.id for quirk in ALL]
+def test_each_row_of_the_page_has_a_scenario_and_each_change_a_row() -> None:
+    page = (DOCS / "providers.md").read_text("utf-8")
+    row = re.compile(r"^\| ([A-Z].*?\.) \|", re.MULTILINE)
 
-    assert len(ids) == len(set(ids))
-    assert {change.value for change in Change} == {quirk.id for quirk in QUIRKS["request"]}
-    assert set(SCENARIOS) == set(ids)
+    assert sorted(row.findall(page)) == sorted(SCENARIOS)
+    assert len(row.findall(page.partition("## Errors")[0])) == len(Change)
