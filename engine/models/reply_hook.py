@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 
 import httpx
 
-from engine.models.reply_parser import ReplyParser
+from engine.models.reply_parser import ReplyParser, objects_in
 
 _MAX_DIGITS: Final = 300
 _TEXT: Final = "."  # at most two characters: litellm ends streams that repeat a longer piece
@@ -29,6 +29,20 @@ _current: ContextVar[ReplyParser | None] = ContextVar("reply_parser", default=No
 
 class ReplyUnreadableError(ValueError):
     """A reply, or an event of a stream, that is not JSON."""
+
+
+class ReportedError(Exception):
+    """An error that a server reports with a status of success; `server_errors` reads it like any other.
+
+    Attributes:
+        body: The body of an error response.
+        response: The response.
+    """
+
+    def __init__(self, error: Any, response: httpx.Response) -> None:
+        super().__init__("the server reported an error")
+        self.body = {"error": error}
+        self.response = response
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,11 +223,11 @@ def _with_model(placeholder: bytes, model: Any) -> bytes:
 async def _feed(format_: _Format, parser: ReplyParser, original: httpx.Response) -> AsyncGenerator[None]:
     """Feed everything that the server sends to the parser; yield after each object."""
     try:
-        async with contextlib.aclosing(_objects_in(original)) as bodies:
+        async with contextlib.aclosing(_bodies(original)) as bodies:
             async for body in bodies:
                 error = _find_error(body)
                 if error is not None:
-                    parser.failure = error.exception(original)
+                    parser.failure = ReportedError(error, original)
                     return
                 format_.feed(parser, body)
                 yield
@@ -246,7 +260,7 @@ async def _pieces(format_: _Format, model: Any, fed: AsyncGenerator[None]) -> As
         yield end
 
 
-async def _objects_in(response: httpx.Response) -> AsyncGenerator[dict[str, Any]]:
+async def _bodies(response: httpx.Response) -> AsyncGenerator[dict[str, Any]]:
     """Yield the JSON objects of a response: a single one, one per line, or server-sent events.
 
     Raises:
@@ -262,7 +276,7 @@ async def _objects_in(response: httpx.Response) -> AsyncGenerator[dict[str, Any]
                 body = await _unframed(line, lines)
             else:
                 continue  # white space, a comment, another field of an event, HTML
-            for one in _objects(body):
+            for one in objects_in(body):
                 yield one
 
 
@@ -310,73 +324,17 @@ def _integer(digits: str) -> int | float:
     return int(digits) if len(digits) <= _MAX_DIGITS else float(digits)
 
 
-def _objects(body: Any) -> list[dict[str, Any]]:
-    items: list[Any] = cast("list[Any]", body) if isinstance(body, list) else [body]
-    return [cast("dict[str, Any]", item) for item in items if isinstance(item, dict)]
+_ERROR_KEYS: Final = ("code", "status", "status_code", "type", "message", "detail")
 
 
-@dataclass(frozen=True, slots=True)
-class _ServerError:
-    """An error that a server reports with a status of success."""
-
-    status: int
-    type: str
-    code: str
-    message: str
-
-    def exception(self, original: httpx.Response) -> Exception:
-        """The exception that the OpenAI client would raise for a response with this status."""
-        import openai
-
-        classes: dict[int, type[openai.APIStatusError]] = {
-            400: openai.BadRequestError,
-            401: openai.AuthenticationError,
-            403: openai.PermissionDeniedError,
-            404: openai.NotFoundError,
-            422: openai.UnprocessableEntityError,
-            429: openai.RateLimitError,
-        }
-        response: Any = httpx.Response(self.status, headers=original.headers, request=original.request)
-        body = {"message": self.message, "type": self.type, "code": self.code}
-        error = classes.get(self.status, openai.InternalServerError)(self.message, response=response, body=body)
-        error.__cause__ = httpx.HTTPStatusError(self.message, request=original.request, response=response)
-        return error
-
-
-def _find_error(body: dict[str, Any]) -> _ServerError | None:
-    """The error that a body reports instead of a reply, or in addition to one."""
-    reported: list[Any] = [body.get("error"), *(choice.get("error") for choice in _objects(body.get("choices")))]
+def _find_error(body: dict[str, Any]) -> Any:
+    """The error that a body reports instead of a reply, or in addition to one; None without one."""
+    reported: list[Any] = [body.get("error"), *(choice.get("error") for choice in objects_in(body.get("choices")))]
     if body.get("object") == "error":
         reported.append(body)
     for error in reported:
         if isinstance(error, str) and error:
-            return _ServerError(_status(None, error), "", "", error)
-        for details in _objects(error):
-            code = next((details[key] for key in ("code", "status", "status_code") if details.get(key)), None)
-            kind = details["type"] if isinstance(details.get("type"), str) else ""
-            message = next((details[key] for key in ("message", "detail") if details.get(key)), "")
-            message = message if isinstance(message, str) else json.dumps(message)
-            if code is not None or kind or message:
-                known_code = str(code) if isinstance(code, (str, int)) else ""
-                return _ServerError(_status(code, f"{kind} {known_code} {message}"), kind, known_code, message)
+            return error
+        if any(details.get(key) for details in objects_in(error) for key in _ERROR_KEYS):
+            return error
     return None
-
-
-def _status(code: Any, text: str) -> int:
-    """The HTTP status of an error: its code, else the one that its wording indicates."""
-    if isinstance(code, str) and code.isascii() and code.isdigit():
-        code = int(code[:4])
-    if type(code) is int and 400 <= code <= 599:
-        return code
-    text = text.lower()
-    return next((status for status, words in _STATUS_WORDS if any(word in text for word in words)), 500)
-
-
-_STATUS_WORDS: Final = (
-    (429, ("rate_limit", "rate limit", "too many requests", "quota", "resource_exhausted", "throttl")),
-    (401, ("authentication", "invalid_api_key", "unauthorized", "api key", "unauthenticated")),
-    (403, ("permission", "forbidden")),
-    (404, ("not_found", "not found", "does not exist")),
-    (400, ("context_length", "context length", "invalid_request", "invalid_argument", "content_filter", "bad_request")),
-    (503, ("overloaded", "unavailable")),
-)

@@ -176,15 +176,15 @@ class ReplyParser:
             self._set_finish(message.get("stop_reason"))
             if message.get("content") is not None:
                 self._any_message = True
-                for position, block in enumerate(_dicts(message["content"])):
+                for position, block in enumerate(objects_in(message["content"])):
                     self._add_block(block, position)
                 if isinstance(message["content"], str):
                     self._add_content(message["content"])
         index = body.get("index")
-        for block in _dicts(body.get("content_block")):
+        for block in objects_in(body.get("content_block")):
             self._any_message = True
             self._add_block(block, index, is_chunk=True)
-        for delta in _dicts(body.get("delta")):
+        for delta in objects_in(body.get("delta")):
             self._any_message = True
             self._set_finish(delta.get("stop_reason"))
             self._add_content(delta.get("text"))
@@ -272,7 +272,7 @@ class ReplyParser:
         if isinstance(value, str):
             self._text.add_refusal(value)
         else:
-            for part in _dicts(value):
+            for part in objects_in(value):
                 if isinstance(text := part.get("refusal", part.get("text")), str):
                     self._text.add_refusal(text)
 
@@ -288,7 +288,7 @@ class ReplyParser:
 
     def _add_usage(self, usage: Any) -> None:
         """Add each valid count; a stream may report them in several chunks."""
-        for given in _dicts(usage):
+        for given in objects_in(usage):
             for name, other in (("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens")):
                 count = next((given[key] for key in (name, other) if given.get(key) is not None), None)
                 if _is_count(count):
@@ -300,7 +300,7 @@ class ReplyParser:
 
     def _feed_anthropic_usage(self, usage: Any) -> None:
         """Add counts; Anthropic counts tokens read from or written to the prompt cache separately."""
-        for given in _dicts(usage):
+        for given in objects_in(usage):
             counts: list[Any] = [
                 given.get("input_tokens"),
                 *(given.get(f"cache_{action}_input_tokens") or 0 for action in _CACHE_ACTIONS),
@@ -351,11 +351,11 @@ def read_cost_usd(usage: Any, prefix: str) -> float | None:
 def _choices(value: Any) -> list[dict[str, Any]]:
     """The choices of a reply; a server may send one without a list, or an object by numbers."""
     if isinstance(value, dict) and not {"message", "delta", "text"} & cast("dict[str, Any]", value).keys():
-        return _dicts(list(cast("dict[str, Any]", value).values()))
-    return _dicts(value)
+        return objects_in(list(cast("dict[str, Any]", value).values()))
+    return objects_in(value)
 
 
-def _dicts(value: Any) -> list[dict[str, Any]]:
+def objects_in(value: Any) -> list[dict[str, Any]]:
     """The objects in a list, or a single object in place of a list."""
     values: list[Any] = cast("list[Any]", value) if isinstance(value, list) else [value]
     return [cast("dict[str, Any]", item) for item in values if isinstance(item, dict)]

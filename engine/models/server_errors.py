@@ -33,7 +33,9 @@ _TEXT_KEYS: Final = (
     *("title", "reason"),
 )
 """Keys of the sentence, in lower case, the most specific first."""
-_CODE_KEYS: Final = ("code", "type", "status", "error_type", "error_code", "errortype", "reason", "param", "error")
+_CODE_KEYS: Final = (
+    *("code", "type", "status", "status_code", "error_type", "error_code", "errortype", "reason", "param", "error"),
+)
 _MAX_WORDS_OF_CODE: Final = 2
 _GENERIC_SENTENCES: Final = frozenset({"provider returned error", "upstream error", "error", "bad request"})
 """Sentences of gateways that pass on another server's error, which is in another field."""
@@ -331,6 +333,12 @@ _BY_STATUS: Final = {
     522: ModelErrorKind.TIMEOUT,
     524: ModelErrorKind.TIMEOUT,
 }
+# Types and wordings that tell less than a status, for errors without one.
+_WITHOUT_STATUS: Final = (
+    (ModelErrorKind.AUTHENTICATION, "permission|forbidden|authentication|unauthenticated"),
+    (ModelErrorKind.NOT_FOUND, "not[ _]found|does not exist"),
+    (ModelErrorKind.BAD_REQUEST, "invalid_request|invalid_argument|bad_request"),
+)
 # A wording is more specific than these statuses, which servers send for anything.
 _GENERIC_STATUSES: Final = frozenset({400, 403, 404, 409, 413, 422, 424, 429})
 
@@ -341,7 +349,7 @@ def kind_of_error(error: ServerError, status: int | None) -> ModelErrorKind | No
     text = " ".join((error.text[:4000], *sorted(error.codes)))
     by_words = next((kind for kind, pattern in _PATTERNS if pattern.search(text)), None)
     if status is None:
-        return by_words
+        return by_words or next((kind for kind, words in _WITHOUT_STATUS if re.search(words, text.lower())), None)
     by_status = _BY_STATUS.get(status, ModelErrorKind.SERVER if status >= 500 else ModelErrorKind.BAD_REQUEST)
     if by_words is None or by_words is by_status:
         return by_status
@@ -520,6 +528,7 @@ def _classify(error: Exception) -> tuple[Exception, ServerError, int | None, Mod
     original = getattr(error, "original_exception", None)
     error = original if isinstance(original, Exception) else error
     response, status = _read_response(error)
+    status = response.status if status is None else status
     return error, response, status, _kind(error, response, status)
 
 
