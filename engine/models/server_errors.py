@@ -16,12 +16,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from html.parser import HTMLParser
 from http import HTTPStatus
 from typing import Any, Final, cast
 
 from engine.errors import Fix
 from engine.formatting import format_timeout
+from engine.html_text import page_title
 from engine.models.keys import ADD_KEY, NO_KEY, Endpoint, Keys
 from engine.models.protocol import ModelError, ModelErrorKind
 from engine.values import TooDeepError, Value, compact_json
@@ -139,7 +139,7 @@ def _plain(text: str, depth: int) -> Iterator[str]:
             yield from _texts(inner, depth - 1)
             return
     if re.match(r"<(!doctype|\?xml|[a-z][a-z0-9]*[\s>/])", text, re.IGNORECASE):
-        text = _visible_text(text)
+        text = page_title(text)
     yield text
 
 
@@ -158,38 +158,6 @@ def _codes(value: Any, depth: int) -> Iterator[str]:
                     yield str(item)
             elif isinstance(item, (dict, list)) or str(key).lower() in {"error", "message", "raw"}:
                 yield from _codes(item, depth - 1)
-
-
-class _VisibleText(HTMLParser):
-    """Collects the title of a page and the text that a browser would show."""
-
-    _HIDDEN: Final = frozenset({"script", "style", "template", "noscript", "svg"})
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.by_tag: dict[str, list[str]] = {}
-        self._open: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in self._HIDDEN or tag in {"title", "h1"}:
-            self._open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in self._open:
-            del self._open[self._open.index(tag) :]
-
-    def handle_data(self, data: str) -> None:
-        tag = self._open[-1] if self._open else "text"
-        if tag not in self._HIDDEN and data.strip():
-            self.by_tag.setdefault(tag, []).append(data.strip())
-
-
-def _visible_text(page: str) -> str:
-    """The title of a web page, else its first heading, else its text."""
-    parser = _VisibleText()
-    parser.feed(page)
-    parser.close()
-    return next((" ".join(parser.by_tag[tag]) for tag in ("title", "h1", "text") if parser.by_tag.get(tag)), "")
 
 
 _WAIT: Final = re.compile(

@@ -60,6 +60,9 @@ def fastapi(*fields: str, msg: str) -> dict[str, Any]:
         ("<h1>Service Unavailable</h1>", "Service Unavailable"),
         ('<?xml version="1.0"?><Error><Message>Denied</Message></Error>', "Denied"),
         ({"error": "<html><title>Down</title></html>"}, "Down"),
+        ("<html><title></title><H1 class='x'>İs\ndown</H1>", "İs down"),
+        ("<html>Down<![x", "Down"),
+        ("<html>Down" + "<a " * 30_000, "Down"),
         ("2 < 3 and 4 > 1", "2 < 3 and 4 > 1"),
     ],
 )

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.tools.web_tools import decode_body, readable_text
+from engine.html_text import readable_text
+from engine.tools.web_tools import decode_body
 
 PAGE = """<!DOCTYPE html><html><head><title>The  title</title>
 <style>p { color: red }</style><script>if (a < b) { alert("<p>no</p>") }</script></head>
@@ -83,7 +84,7 @@ def test_hostile_markup_takes_linear_time() -> None:
     # Linear work on these takes a few seconds, quadratic work many minutes: the system ends the process long before.
     program = f"""
 import resource
-from engine.tools.web_tools import readable_text
+from engine.html_text import readable_text
 resource.setrlimit(resource.RLIMIT_CPU, (90, 90))
 for piece in {HOSTILE!r}:
     readable_text(piece * (2_000_000 // len(piece)))
