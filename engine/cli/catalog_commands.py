@@ -18,7 +18,7 @@ from engine.cli.common_options import Yes, settings_for_run
 from engine.cli.exit_codes import ExitCode
 from engine.cli.output import Screen, err, out, write_json
 from engine.cli.remedies import error_with_command, quote_argument, remedy_with_command
-from engine.errors import EngineError
+from engine.errors import EngineError, did_you_mean
 from engine.formatting import format_bytes, format_count
 from engine.text_sanitizing import one_line, shown
 
@@ -82,10 +82,9 @@ def nodes_command(
         return ExitCode.DONE
     spec = registry.find(node_type)
     if spec is None:
-        near = registry.suggestion(node_type)
-        question = f'Did you mean "{near}"? ' if near else ""
-        known = ", ".join(spec.type for spec in registry)
-        raise EngineError(f'There is no node type "{shown(node_type, 60)}".', f"{question}Node types: {known}.")
+        known = [spec.type for spec in registry]
+        remedy = f"{did_you_mean(node_type, known)} Node types: {', '.join(known)}.".lstrip()
+        raise EngineError(f'There is no node type "{shown(node_type, 60)}".', remedy)
     if as_json:
         write_json(_spec_to_json(spec))
     else:

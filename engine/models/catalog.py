@@ -36,6 +36,7 @@ from engine.models.protocol import (
     Reply,
     Request,
     Usage,
+    checked_cost_usd,
     clean_request,
     estimated_usage,
 )
@@ -434,7 +435,6 @@ class PluginModel:
         usage = given.usage
         if not _is_usage(usage):
             usage = estimated_usage(request, texts.text, texts.reasoning, tool_calls=tool_calls)
-        cost = given.cost_usd
         return replace(
             reply,
             text=texts.text,
@@ -443,7 +443,7 @@ class PluginModel:
             finish=given.finish if isinstance(given.finish, Finish) else Finish.OTHER,
             usage=usage,
             model=self._clean(given.model) if isinstance(given.model, str) else "",
-            cost_usd=float(cost) if type(cost) in {int, float} and 0 <= cost <= 1e9 else None,
+            cost_usd=checked_cost_usd(given.cost_usd),
             tool_calls=tool_calls,
         )
 

@@ -305,7 +305,7 @@ def _find(
                 "For an OpenAI-compatible server of your own write the model as openai/MODEL.",
             )
         return Endpoint(provider, None, keys.get(provider.name), provider.title, provider.name)
-    chosen = next((value for name in provider.address_variables if (value := environment.get(name))), None)
+    chosen = provider.address_in(environment)
     own = {origin_of(address) for address in provider.addresses}
     trusted = own | ({origin_of(chosen)} if chosen else set[Origin]())
     address = api_base or chosen or (provider.addresses[0] if provider.local else None)

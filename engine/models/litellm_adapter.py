@@ -156,8 +156,7 @@ def local_price(
     """
     prefix, _, model = name.partition("/")
     provider = provider_named(prefix)
-    chosen = next((value for variable in provider.address_variables if (value := environment.get(variable))), None)
-    address = api_base or chosen
+    address = api_base or provider.address_in(environment)
     if provider.local:
         # Ollama's cloud service is called like a local one, and is not free.
         return None if address and "ollama.com" in address else Price(0.0, 0.0)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from pydantic_core import from_json
 
-from engine.models.providers import AddressError, Provider, origin_of, provider_named
+from engine.models.providers import AddressError, origin_of, provider_named
 
 if TYPE_CHECKING:
     import httpx
@@ -82,7 +82,9 @@ async def find_local_servers(environment: Mapping[str, str] = os.environ) -> lis
 async def _ask(client: httpx.AsyncClient, kind: _Kind, environment: Mapping[str, str]) -> LocalServer:
     import httpx
 
-    address = _address(provider_named(kind.prefix), environment)
+    provider = provider_named(kind.prefix)
+    # `localhost` may resolve to two addresses that are tried one after the other.
+    address = provider.address_in(environment) or provider.addresses[0].replace("//localhost", "//127.0.0.1")
     found = partial(LocalServer, kind.prefix, kind.title, address)
     not_this_kind = found(problem=f"The server at {address} is not {kind.title}.")
     try:
@@ -102,12 +104,6 @@ async def _ask(client: httpx.AsyncClient, kind: _Kind, environment: Mapping[str,
         return not_this_kind
     problem = "" if names else f"{kind.title} is running at {address} but has no models."
     return found(tuple(f"{kind.prefix}/{name}" for name in names), problem)
-
-
-def _address(provider: Provider, environment: Mapping[str, str]) -> str:
-    chosen = next((environment[name] for name in provider.address_variables if environment.get(name)), None)
-    # `localhost` may resolve to two addresses that are tried one after the other.
-    return chosen or provider.addresses[0].replace("//localhost", "//127.0.0.1")
 
 
 async def _read(client: httpx.AsyncClient, address: str) -> bytes | None:

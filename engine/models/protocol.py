@@ -49,9 +49,9 @@ def reads_this_machine(model: str) -> bool:
 
 
 OnText = Callable[[str], None]
+"""Receives each new piece of a streamed reply's text. It must not block."""
 CountTokens = Callable[[str], int]
 """Counts the tokens of a text."""
-"""Receives each new piece of a streamed reply's text. It must not block."""
 
 
 @immutable
@@ -153,6 +153,7 @@ class Usage:
 
 
 _BYTES_PER_TOKEN: Final = 4
+_MAX_USD: Final = 1e9
 
 
 def estimated_usage(
@@ -228,6 +229,11 @@ class Reply:
     reasoning: str = ""
     refusal: str = ""
     warnings: tuple[str, ...] = ()
+
+
+def checked_cost_usd(cost: object) -> float | None:
+    """A price in US dollars that a server or a plugin reports; None if it is not one."""
+    return float(cost) if isinstance(cost, (int, float)) and type(cost) is not bool and 0 <= cost <= _MAX_USD else None
 
 
 @immutable
@@ -487,10 +493,15 @@ def _clean_object(value: dict[str, Value]) -> dict[str, Value]:
 
 def with_instruction(messages: tuple[Message, ...], schema: dict[str, Value]) -> tuple[Message, ...]:
     """Add an instruction to follow the schema, at the end of the system message or as a new one."""
-    words = (
+    return with_system_text(
+        messages,
         "Answer with one JSON value that follows this JSON Schema, and with nothing else, no fences:\n"
-        f"{compact_json(schema)}"
+        f"{compact_json(schema)}",
     )
+
+
+def with_system_text(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
+    """Add a text at the end of the system message or as a new one."""
     if messages and messages[0].role == "system":
-        return (Message("system", f"{messages[0].text}\n\n{words}"), *messages[1:])
-    return (Message("system", words), *messages)
+        return (replace(messages[0], text=f"{messages[0].text}\n\n{text}"), *messages[1:])
+    return (Message("system", text), *messages)

@@ -40,6 +40,10 @@ class Provider:
     address_variables: tuple[str, ...] = ()
     local: bool = False
 
+    def address_in(self, environment: Mapping[str, str]) -> str | None:
+        """The address to which the user's environment variables send it; None if they do not."""
+        return next((value for name in self.address_variables if (value := environment.get(name))), None)
+
 
 def _cloud(name: str, title: str, address: str, *more_key_variables: str, prefix: str = "") -> Provider:
     stem = prefix or name.upper()

@@ -10,14 +10,23 @@ from typing import Any, Final, cast
 
 from engine.errors import EngineError
 from engine.models.keys import Endpoint, Keys
-from engine.models.protocol import Finish, ModelErrorKind, OnText, Reply, Request, ToolCall, Usage, estimated_usage
+from engine.models.protocol import (
+    Finish,
+    ModelErrorKind,
+    OnText,
+    Reply,
+    Request,
+    ToolCall,
+    Usage,
+    checked_cost_usd,
+    estimated_usage,
+)
 from engine.models.reply_text import ReplyText
 from engine.models.server_errors import model_error
 from engine.models.tool_calls import PartialCalls
 from engine.values import clean_text, compact_json
 
 _MAX_TOKENS: Final = 10**12
-_MAX_USD: Final = 1e9
 _MAX_NAME_LENGTH: Final = 300
 _MAX_PART_DEPTH: Final = 20
 _CACHE_ACTIONS: Final = ("creation", "read")
@@ -127,7 +136,8 @@ class ReplyParser:
             self._finish_of(calls),
             self._read_usage(calls),
             self._clean(self._name)[:_MAX_NAME_LENGTH] or self._model,
-            read_cost_usd(self._usage, self._prefix),
+            # Others' prices are litellm's own.
+            checked_cost_usd(self._usage.get("cost")) if self._prefix == "openrouter" else None,
             calls,
             self._text.reasoning,
             self._text.refusal,
@@ -336,16 +346,6 @@ class ReplyParser:
 
     def _clean(self, text: str) -> str:
         return self._keys.redact_reply(clean_text(text))
-
-
-def read_cost_usd(usage: Any, prefix: str) -> float | None:
-    """The price in US dollars in a reply. Only OpenRouter reports it; others' are litellm's own."""
-    if prefix != "openrouter":
-        return None
-    cost: Any = cast("dict[str, Any]", usage).get("cost") if isinstance(usage, dict) else getattr(usage, "cost", None)
-    if isinstance(cost, bool) or not isinstance(cost, (int, float)):
-        return None
-    return float(cost) if 0 <= cost <= _MAX_USD else None
 
 
 def _choices(value: Any) -> list[dict[str, Any]]:

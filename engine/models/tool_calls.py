@@ -15,7 +15,7 @@ from hashlib import sha256
 from typing import Any, Final, cast
 
 from engine.lenient_json import find_json, parse_lenient
-from engine.models.protocol import Finish, Message, Reply, Request, ToolCall, ToolDefinition
+from engine.models.protocol import Finish, Message, Reply, Request, ToolCall, ToolDefinition, with_system_text
 from engine.values import TooDeepError, Value, compact_json, map_texts
 
 _MAX_PARSED: Final = 200_000
@@ -54,13 +54,8 @@ def describe_tools(request: Request) -> Request:
     """The request without tools: messages describe them, and all calls and results so far."""
     if not request.tools:
         return request
-    messages = [_plain(message, request.messages[:index]) for index, message in enumerate(request.messages)]
-    description = _description(request.tools)
-    if messages and messages[0].role == "system":
-        messages[0] = replace(messages[0], text=f"{messages[0].text}\n\n{description}")
-    else:
-        messages.insert(0, Message("system", description))
-    return replace(request, messages=tuple(messages), tools=())
+    messages = tuple(_plain(message, request.messages[:index]) for index, message in enumerate(request.messages))
+    return replace(request, messages=with_system_text(messages, _description(request.tools)), tools=())
 
 
 def parse_written_calls(reply: Reply, request: Request) -> Reply:

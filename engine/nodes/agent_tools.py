@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from engine.errors import EngineError, did_you_mean
+from engine.errors import EngineError
 from engine.formatting import format_count, format_timeout
 from engine.models.protocol import ToolCall, ToolDefinition
 from engine.nodes.context import APPROVE, REJECT, Answer, NodeContext, ToolOutcome
@@ -22,7 +22,7 @@ from engine.nodes.model_calls import PromptFields, UnreadableReplyError, faults_
 from engine.nodes.spec import OutputKey
 from engine.nodes.structured_replies import read_given
 from engine.text_sanitizing import shown
-from engine.tools.registry import all_tools, find_tool
+from engine.tools.registry import all_tools, unknown_tool
 from engine.tools.tool import AnyTool, Consent, ToolError
 from engine.values import Value, compact_json, to_text
 
@@ -167,17 +167,10 @@ def tool_definition(name: str) -> ToolDefinition:
     """
     if name in _OWN:
         return _OWN[name].definition
-    try:
-        tool = find_tool(name)
-    except ToolError:
-        raise unknown_tool(name, tuple(tool_choices())) from None
+    tool = all_tools().get(name)
+    if tool is None:
+        raise unknown_tool(name, tool_choices())
     return ToolDefinition(tool.name, tool.help, tool.parameters.model_json_schema())
-
-
-def unknown_tool(name: str, known: tuple[str, ...]) -> ToolError:
-    """The error about a tool that is not among the known ones."""
-    remedy = f"{did_you_mean(name, known)} The tools are: {', '.join(known)}.".lstrip()
-    return ToolError(f'There is no tool "{name[:100]}".', remedy)
 
 
 CHOICES: Final = (APPROVE, REJECT)

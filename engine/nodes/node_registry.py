@@ -6,7 +6,6 @@ program adds the types of plugins at its start, with `Registry.add`.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator
 
 from engine.nodes import (
@@ -37,10 +36,6 @@ class Registry:
     def find(self, node_type: str) -> AnySpec | None:
         """The type of that name, or None."""
         return self._specs.get(node_type)
-
-    def suggestion(self, node_type: str) -> str | None:
-        """The known name that is most similar to an unknown one, or None."""
-        return next(iter(difflib.get_close_matches(node_type, self._specs, n=1)), None)
 
     def with_types(self, specs: Iterable[AnySpec]) -> Registry:
         """A registry with more types; a type replaces one of the same name."""

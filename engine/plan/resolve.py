@@ -131,12 +131,11 @@ def _identity_problems(node: Node, seen: set[str]) -> Iterator[Problem]:
 
 
 def _unknown_type(node: Node, registry: Registry) -> Problem:
-    suggestion = registry.suggestion(node.type)
-    hint = f'Did you mean "{suggestion}"? ' if suggestion else ""
+    hint = did_you_mean(node.type, (spec.type for spec in registry))
     return Problem(
         "unknown-type",
         f'There is no node type "{shown(node.type, 60)}".',
-        f"{hint}If it is a plugin's, install and enable the plugin.",
+        f"{hint} If it is a plugin's, install and enable the plugin.".lstrip(),
         node=node.id,
         field="type",
     )

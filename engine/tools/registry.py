@@ -6,10 +6,10 @@ Opening a document adds nothing; the program adds at its start what the person h
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+from engine.errors import did_you_mean
 from engine.tools.code_tools import PYTHON, SHELL
 from engine.tools.file_tools import READ_FILE, WRITE_FILE
 from engine.tools.search_files import SEARCH_FILES
@@ -65,9 +65,13 @@ def find_tool(name: str) -> AnyTool:
         ToolError: There is none; the remedy suggests the most similar name and lists all tools.
     """
     known = _known
-    tool = known.get(name)
-    if tool is not None:
-        return tool
-    similar = difflib.get_close_matches(name[:100].lower(), known, n=1)
-    question = f"Did you mean '{similar[0]}'? " if similar else ""
-    raise ToolError(f"There is no tool called {name[:100]!r}.", f"{question}The tools are: {', '.join(known)}.")
+    if name not in known:
+        raise unknown_tool(name, known)
+    return known[name]
+
+
+def unknown_tool(name: str, known: Iterable[str]) -> ToolError:
+    """The error about a tool that is not among the known ones."""
+    names = list(known)
+    remedy = f"{did_you_mean(name, names)} The tools are: {', '.join(names)}.".lstrip()
+    return ToolError(f'There is no tool "{name[:100]}".', remedy)

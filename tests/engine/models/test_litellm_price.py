@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 
 import pytest
 
+from engine.models.keys import Keys, find_endpoint
 from engine.models.litellm_adapter import load_litellm, local_price
 from engine.models.protocol import LongPrice, Price, Usage
-from engine.models.reply_parser import read_cost_usd
+from engine.models.reply_parser import ReplyParser
+from tests.engine.models.litellm_fixtures import QUESTION
+from tests.engine.models.test_reply_shapes import completion, message
 
 FREE = Price(0.0, 0.0)
 
@@ -91,8 +94,13 @@ def test_an_entry_without_both_prices_gives_none() -> None:
 
 
 def test_the_cost_is_taken_from_the_one_provider_that_gives_it() -> None:
-    usage = SimpleNamespace(cost=0.25)
+    def cost(prefix: str, reported: object) -> float | None:
+        name = f"{prefix}/x/y"
+        keys = Keys({"OPENAI_API_KEY": "sk-1", "OPENROUTER_API_KEY": "sk-2"}, with_keyring=False)
+        parser = ReplyParser(name, find_endpoint(name, None, keys, {}), keys, QUESTION)
+        parser.feed_openai(completion(message(), usage={"cost": reported}))
+        return parser.end().cost_usd
 
-    assert read_cost_usd(usage, "openrouter") == 0.25
-    assert read_cost_usd(usage, "openai") is None
-    assert read_cost_usd(None, "openrouter") is None
+    assert cost("openrouter", 0.25) == 0.25
+    assert cost("openai", 0.25) is None
+    assert [cost("openrouter", odd) for odd in (None, True, "1", -1, 1e10, float("nan"))] == [None] * 6

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from engine.nodes.node_registry import Registry, builtin_registry
 
 
@@ -24,14 +22,6 @@ def test_a_type_is_found_by_its_name_alone() -> None:
     assert registry.find("") is None
 
 
-@pytest.mark.parametrize(
-    ("written", "meant"),
-    [("lop", "loop"), ("rooter", "router"), ("transfrom", "transform"), ("llms", "llm"), ("zzzzzz", None), ("", None)],
-)
-def test_an_unknown_type_suggests_the_most_similar_name(written: str, meant: str | None) -> None:
-    assert builtin_registry().suggestion(written) == meant
-
-
 def test_added_types_follow_and_replace_types_of_the_same_name() -> None:
     built_in = builtin_registry()
     found = built_in.find("transform")
@@ -48,4 +38,3 @@ def test_added_types_follow_and_replace_types_of_the_same_name() -> None:
 
 def test_a_registry_may_be_empty() -> None:
     assert list(Registry([])) == []
-    assert Registry([]).suggestion("llm") is None

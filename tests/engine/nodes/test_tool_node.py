@@ -57,8 +57,8 @@ def test_an_unknown_tool_has_no_inputs_and_is_a_problem_with_a_suggestion() -> N
     assert ports(tool="read_fiel") == {}
     ((code, field, message, remedy),) = faults(tool="read_fiel")
     assert (code, field) == ("unknown-tool", "tool")
-    assert message == "There is no tool called 'read_fiel'."
-    assert remedy.startswith("Did you mean 'read_file'? ")
+    assert "read_fiel" in message
+    assert "read_file" in remedy.partition("?")[0]
 
 
 def test_an_unknown_argument_is_a_problem_with_the_known_ones() -> None:

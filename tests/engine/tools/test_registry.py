@@ -30,8 +30,7 @@ def test_registry_is_read_only() -> None:
 def test_misspelled_tool_is_an_error_with_a_suggestion() -> None:
     with pytest.raises(ToolError) as caught:
         find_tool("Search_file")
-    assert caught.value.message == "There is no tool called 'Search_file'."
-    assert "Did you mean 'search_files'?" in caught.value.remedy
+    assert "search_files" in caught.value.remedy.partition("?")[0]
     assert ", ".join(NAMES) in caught.value.remedy
 
 
