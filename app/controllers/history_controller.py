@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, Qt, QUrl, Signal
@@ -20,6 +21,7 @@ from app.history.runs_panel import RunsPanel
 from app.history.store_client import StoreClient
 from app.history.stored_session import recall_last_run
 from app.runs.loop_status import iterators_of, place_label, titles_of
+from app.session import Session
 from app.settings.preferences import Preferences
 from app.theme.tokens import UNIT
 from app.theme.widgets import STRETCH, MessageBars, PlainLabel, hbox, push_button, vbox
@@ -214,6 +216,19 @@ class HistoryController(QObject):
         session.shown.ended.connect(lambda: self.note_end(document))
         if not session.is_past:
             self.access.when_settled(lambda: None if document.is_closed else recall_last_run(session, self.access))
+            if session.path is None:
+                self._set_source_when_saved(session)
+
+    def _set_source_when_saved(self, session: Session) -> None:
+        """When a document gets its file, make its runs so far runs of that file."""
+        runs: set[str] = set()
+
+        def set_source(path: Path) -> None:
+            found = frozenset({*runs, session.shown.run_id})  # the last one may still be running
+            self.access.ask(lambda store: store.set_source(found, str(path)), lambda _: self.access.changed.emit())
+
+        session.shown.ended.connect(lambda: runs.add(session.shown.run_id))
+        session.saved.connect(set_source, Qt.ConnectionType.SingleShotConnection)
 
     def _follow_inspector(self, document: DocumentPage, inspector: Inspector) -> None:
         inspector.compare_wanted.connect(lambda place: self.choose_run_to_compare(document, place))

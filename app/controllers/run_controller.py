@@ -165,21 +165,22 @@ class RunController(QObject):
         last = _last_inputs(document.session) | dict(given or {})
         values = known_values(declared_inputs(document.session.workflow), last)
         if values is None or (runs_code(document) and not document.may_run_code):
-            self._ask(document, last, then, paused=paused)
+            self._ask(document, given or {}, then, paused=paused)
         else:
             self._start(document, values, then, paused=paused)
 
     def run_with(self, document: DocumentPage) -> None:
         """Ask for all inputs, and run."""
         if self._may_start(document):
-            self._ask(document, _last_inputs(document.session), lambda: None, paused=False)
+            self._ask(document, {}, lambda: None, paused=False)
 
     def _ask(
-        self, document: DocumentPage, last: Mapping[str, Value], then: Callable[[], object], *, paused: bool
+        self, document: DocumentPage, given: Mapping[str, Value], then: Callable[[], object], *, paused: bool
     ) -> None:
         inputs = declared_inputs(document.session.workflow)
+        suggested = _stored_inputs(document.session) | _last_inputs(document.session) | dict(given)
         start = partial(self._start, document, then=then, paused=paused)
-        ask_to_run(document, inputs, last, self._dialogs, self._window, start)
+        ask_to_run(document, inputs, suggested, self._dialogs, self._window, start)
 
     def run_batch(self, document: DocumentPage, table: Path | None = None) -> None:
         """Show the batch window, which runs a document for each row of a table.
@@ -342,6 +343,12 @@ def _last_inputs(session: Session) -> dict[str, Value]:
     """Return the inputs of the last run, without those that were the document's defaults."""
     workflow, values = session.shown.last_inputs_of, session.shown.last_inputs
     return given_inputs(workflow, values) if workflow is not None else values
+
+
+def _stored_inputs(session: Session) -> dict[str, Value]:
+    """Return the inputs of the run that is shown, such as the last one of a file that was opened again."""
+    run, workflow = session.shown.view_model, session.shown.workflow
+    return {} if run is None or workflow is None else given_inputs(workflow, run.state.inputs)
 
 
 class RunBarPresenter:

@@ -275,6 +275,10 @@ class Store(RunStorage, Protocol):
         """Protect a run from retention, or stop protecting it."""
         ...
 
+    def set_source(self, run_ids: Collection[str], source: str) -> None:
+        """Set the workflow file of runs whose document had none; it was saved after they started."""
+        ...
+
     def delete(self, run_ids: Collection[str]) -> None:
         """Delete runs and return their space to the disk. Running runs are refused."""
         ...

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import secrets
 import sqlite3
+from collections.abc import Iterable
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import Final
@@ -237,6 +238,15 @@ def pin_run(connection: sqlite3.Connection, run_id: str, *, pinned: bool) -> Non
         StoreError: There is no such run.
     """
     connection.execute("UPDATE runs SET pinned = ? WHERE id = ?", (pinned, number_of(connection, run_id)))
+
+
+def set_source(connection: sqlite3.Connection, run_ids: Iterable[str], source: str) -> None:
+    """Set the workflow file of runs that have none."""
+    name = search_text("", source).removeprefix("\n")
+    connection.executemany(
+        "UPDATE runs SET source = ?, search = search || ? WHERE run_id = ? AND source = x''",
+        [(to_bytes(source), name, plain(run_id)) for run_id in run_ids],
+    )
 
 
 def cache_reply(connection: sqlite3.Connection, key: str, run_id: str, reply: Reply) -> None:

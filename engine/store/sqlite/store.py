@@ -257,6 +257,10 @@ class SqliteStore:
         """Protect a run from retention, or stop protecting it."""
         self._writer.do(lambda connection: run_mutations.pin_run(connection, run_id, pinned=pinned))
 
+    def set_source(self, run_ids: Collection[str], source: str) -> None:
+        """Set the workflow file of runs whose document had none; it was saved after they started."""
+        self._writer.do(lambda connection: run_mutations.set_source(connection, run_ids, source))
+
     def delete(self, run_ids: Collection[str]) -> None:
         """Delete runs and return their space to the disk."""
         with self._readers.reading() as connection:

@@ -316,6 +316,37 @@ def test_the_results_of_the_last_run_are_there_when_a_file_is_opened_again(
     assert not card(again, "draft").is_stale
 
 
+def test_a_file_that_is_opened_again_asks_with_the_inputs_of_its_last_run(
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot
+) -> None:
+    document = opened(workbench, tmp_path, flow(entry(), result(), edges="text -> out"))
+    workbench.runs.run_with_text(document, "text", "the sea")
+    ended(document, qtbot)
+    again = reopened(workbench, document, qtbot)
+    qtbot.waitUntil(lambda: again.session.shown.view_model is not None)
+
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
+
+    dialog = workbench.window.findChild(RunDialog)
+    assert dialog is not None
+    assert dialog.fields[0].value() == "the sea"
+
+
+def test_runs_of_a_document_without_a_file_belong_to_the_file_that_it_is_saved_as(
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot
+) -> None:
+    document = workbench.documents.open_copy(LOOP, is_trusted=True)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
+    ended(document, qtbot)
+    run_id = document.session.shown.run_id
+    document.session.save(tmp_path / "mine.loop.json")
+    qtbot.waitUntil(lambda: document.session.path is not None)
+
+    again = reopened(workbench, document, qtbot)
+
+    qtbot.waitUntil(lambda: again.session.shown.run_id == run_id)
+
+
 def test_outdated_nodes_of_a_large_document_are_found_in_a_thread(
     workbench: Workbench, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -448,6 +448,15 @@ class StoreConformance:
         end(store, journal)
         store.delete(["a"])
 
+    def test_runs_of_an_unsaved_document_get_its_file(self, store: Store):
+        for run_id, source in (("a", ""), ("b", "/old.loop.json"), ("c", "")):
+            store_run(store, head(run_id, source=source), complete_run(run_id))
+        store.set_source(["a", "b", "deleted"], "/Ünew.loop.json")
+        assert [store.find(run_id).source for run_id in "abc"] == ["/Ünew.loop.json", "/old.loop.json", ""]
+        assert [run.run_id for run in store.runs(RunFilter(source="/Ünew.loop.json"))] == ["a"]
+        assert [run.run_id for run in store.runs(RunFilter(workflow="ünew"))] == ["a"]
+        assert [run.run_id for run in store.runs(RunFilter(workflow="old.loop"))] == ["b"]
+
     def test_retention_by_count_deletes_the_oldest_runs(self, store: Store):
         for number, run_id in enumerate("abcde"):
             store_run(store, head(run_id), complete_run(run_id, 1000.0 + number))

@@ -154,6 +154,12 @@ class MemoryStore:
         with self._lock:
             self._run(run_id).pinned = pinned
 
+    def set_source(self, run_ids: Collection[str], source: str) -> None:
+        """Set the workflow file of runs that have none."""
+        with self._lock:
+            for run in (self._runs[run_id] for run_id in run_ids if run_id in self._runs):
+                run.head = dataclasses.replace(run.head, source=run.head.source or source)
+
     def delete(self, run_ids: Collection[str]) -> None:
         """Delete runs."""
         with self._lock:
