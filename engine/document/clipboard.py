@@ -41,16 +41,22 @@ def copy_fragment(workflow: Workflow, ids: Iterable[str]) -> str:
         OperationError: A node does not exist.
         DocumentError: The text is larger than a document may be.
     """
+    return dumps(fragment_of(workflow, ids))
+
+
+def fragment_of(workflow: Workflow, ids: Iterable[str]) -> Workflow:
+    """Return some nodes with the edges between them and their positions.
+
+    Raises:
+        OperationError: A node does not exist.
+    """
     chosen = set(ids)
     for node_id in sorted(chosen - workflow.nodes_by_id.keys()):
         index_of(workflow, node_id)  # raises
-    places = _places(workflow)
-    return dumps(
-        Workflow(
-            nodes=tuple(node for node in workflow.nodes if node.id in chosen),
-            edges=tuple(edge for edge in workflow.edges if edge.source[0] in chosen and edge.target[0] in chosen),
-            layout={"nodes": {key: place for key, place in places.items() if key in chosen}},
-        )
+    return Workflow(
+        nodes=tuple(node for node in workflow.nodes if node.id in chosen),
+        edges=tuple(edge for edge in workflow.edges if edge.source[0] in chosen and edge.target[0] in chosen),
+        layout={"nodes": {key: place for key, place in _places(workflow).items() if key in chosen}},
     )
 
 
@@ -58,12 +64,9 @@ def read_fragment(text: str) -> Workflow:
     """Read a fragment.
 
     Raises:
-        DocumentError: The text is not a document, has no nodes, or too many.
+        DocumentError: The text is not a document, or has no nodes.
     """
     fragment = loads(text, source="clipboard")
-    if max(len(fragment.nodes), len(fragment.edges)) > MAX_PASTED:
-        message = f"clipboard: The copied part has more than {MAX_PASTED} nodes or edges."
-        raise DocumentError(message, "Copy and paste it in smaller parts.")
     if not fragment.nodes:
         raise DocumentError("clipboard: The copied part has no nodes.", "Copy at least one node.")
     return fragment
@@ -77,9 +80,15 @@ def paste_fragment(workflow: Workflow, fragment: Workflow, *, offset: tuple[floa
 
     Args:
         workflow: The target.
-        fragment: What `read_fragment` returned.
+        fragment: What `read_fragment` or `fragment_of` returned.
         offset: Added to `x` and `y` of each node.
+
+    Raises:
+        DocumentError: The fragment has too many nodes or edges.
     """
+    if max(len(fragment.nodes), len(fragment.edges)) > MAX_PASTED:
+        message = f"clipboard: The copied part has more than {MAX_PASTED} nodes or edges."
+        raise DocumentError(message, "Copy and paste it in smaller parts.")
     taken = set(workflow.nodes_by_id)
     names: dict[str, str] = {}
     pasted: list[Node] = []

@@ -313,7 +313,8 @@ class Connect:
         if (self.source, self.target) in existing:
             message = f'There is already an edge from "{shown(self.source)}" to "{shown(self.target)}".'
             raise OperationError(message, "Choose other ports.")
-        require_json(dict(self.more), f'The edge "{shown(self.source)} -> {shown(self.target)}"', 2)
+        if self.more:
+            require_json(dict(self.more), f'The edge "{shown(self.source)} -> {shown(self.target)}"', 2)
         return Edge.model_validate({**self.more, "from": self.source, "to": self.target}, by_alias=True, by_name=False)
 
 
@@ -667,8 +668,10 @@ def _require_addable(node: Node, taken: Container[str]) -> None:
     _require_free_id(node.id, taken)
     # The config is inside of the root, the list of nodes and the node.
     require_json(node.config, f'The config of node "{node.id}"', 3)
-    require_json(node.pinned, f'The pinned values of node "{node.id}"', 3)
-    require_json(node.model_extra, f'Node "{node.id}"', 2)
+    if node.pinned:
+        require_json(node.pinned, f'The pinned values of node "{node.id}"', 3)
+    if node.model_extra:
+        require_json(node.model_extra, f'Node "{node.id}"', 2)
 
 
 def _require_free_id(node_id: str, taken: Container[str]) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.document import clipboard
-from engine.document.clipboard import copy_fragment, paste_fragment, read_fragment
+from engine.document.clipboard import copy_fragment, fragment_of, paste_fragment, read_fragment
 from engine.document.files import dumps, loads
 from engine.document.model import Edge, Node, Workflow
 from engine.document.operations import OperationError
@@ -96,10 +96,9 @@ def test_clipboard_without_nodes_is_refused(text: str, message: str) -> None:
 
 
 def test_oversized_paste_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = copy_fragment(FLOW, ["loop", "judge"])
     monkeypatch.setattr(clipboard, "MAX_PASTED", 1)
     with pytest.raises(DocumentError, match="more than 1 nodes"):
-        read_fragment(text)
+        paste_fragment(FLOW, fragment_of(FLOW, ["loop", "judge"]))
 
 
 def test_invalid_document_is_pasted_as_far_as_possible() -> None:
@@ -136,7 +135,9 @@ def test_pasted_copy_is_the_same_graph_with_other_ids(source: Workflow, target: 
     chosen = [node for node in source.nodes if data.draw(st.booleans())]
     if not chosen:
         return
-    done = pasted(target, copy_fragment(source, [node.id for node in chosen]))
+    ids = [node.id for node in chosen]
+    done = pasted(target, copy_fragment(source, ids))
+    assert dumps(paste_fragment(target, fragment_of(source, ids)).apply(target)[0]) == dumps(done)
     new = done.nodes[len(target.nodes) :]
     assert done.nodes[: len(target.nodes)] == target.nodes
     assert len({node.id for node in done.nodes}) == len(done.nodes)
