@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -24,8 +25,9 @@ from app.canvas.subflow_edits import extract_subflow, inline_subflow
 from app.canvas.viewer import CanvasViewer
 from app.node_layout import Box, Position, auto_layout, free_position, layout_entries, stored_position
 from app.session import Session
+from app.timers import call_later
 from app.worker import Worker
-from engine.document.clipboard import PASTE_OFFSET, copy_fragment, paste_fragment, read_fragment
+from engine.document.clipboard import PASTE_OFFSET, copy_fragment, fragment_of, paste_fragment, read_fragment
 from engine.document.model import Workflow
 from engine.document.operations import AddNode, AddNodes, Batch, Connect, Operation, OperationError
 from engine.errors import EngineError
@@ -36,8 +38,44 @@ from engine.nodes.subflow import SUBFLOW
 LARGEST: Final = 20_000_000
 """Maximum length of a text on the clipboard that is parsed."""
 
-BACKGROUND_LAYOUT_FROM: Final = 150
-"""Documents with more nodes are laid out in a worker thread."""
+BACKGROUND_FROM: Final = 150
+"""Documents with more nodes are laid out, and more nodes are duplicated, in a worker thread."""
+
+BACKGROUND_PASTE_FROM: Final = 50_000
+"""Longer texts are pasted in a worker thread: about as many nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Paste:
+    """A paste that was applied to a document in advance.
+
+    Attributes:
+        step: The operation.
+        before: The document.
+        result: What the operation returned.
+    """
+
+    step: Batch
+    before: Workflow
+    result: tuple[Workflow, Operation]
+
+    @property
+    def title(self) -> str:
+        """See `Operation.title`."""
+        return self.step.title
+
+    @property
+    def node_ids(self) -> list[str]:
+        """Ids of the new nodes."""
+        return [node.id for part in self.step.operations if isinstance(part, AddNodes) for node in part.nodes]
+
+    def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
+        """Return the result."""
+        assert workflow is self.before
+        return self.result
+
+
+_Prepare = Callable[[Workflow], _Paste]
 
 
 class Clipboard:
@@ -47,8 +85,8 @@ class Clipboard:
         added: Called with the ids of pasted or duplicated nodes.
     """
 
-    def __init__(self, session: Session, added: Callable[[list[str]], object]) -> None:
-        self._session = session
+    def __init__(self, session: Session, worker: Worker, added: Callable[[list[str]], object]) -> None:
+        self._session, self._worker = session, worker
         self.added = added
         self._last = ""
         self._times = 0
@@ -79,45 +117,81 @@ class Clipboard:
         if len(text) > LARGEST:
             self._session.refused.emit("The text on the clipboard is too long. Copy a smaller part.")
             return
-        self._times = self._times + 1 if text == self._last else 1
+        times = self._times = self._times + 1 if text == self._last else 1
         self._last = text
-        self._add(text, visible, position)
+
+        def prepare(workflow: Workflow) -> _Paste:
+            return _prepared(workflow, read_fragment(text), "Paste", visible, times, position)
+
+        self._add(prepare, in_background=len(text) > BACKGROUND_PASTE_FROM)
 
     def duplicate(self, node_ids: list[str], visible: QRectF) -> None:
         """Duplicate nodes without using the clipboard."""
+        copied = self._session.workflow
+
+        def prepare(workflow: Workflow) -> _Paste:
+            return _prepared(workflow, fragment_of(copied, node_ids), "Duplicate", visible)
+
         if node_ids:
-            times, self._times = self._times, 1
-            self._add(copy_fragment(self._session.workflow, node_ids), visible, verb="Duplicate")
-            self._times = times
+            self._add(prepare, in_background=len(node_ids) > BACKGROUND_FROM)
 
-    def _add(self, text: str, visible: QRectF, position: QPointF | None = None, verb: str = "Paste") -> None:
-        """Add the nodes of a text and select them."""
-        try:
-            fragment = read_fragment(text)
-            offset = self._offset(fragment, visible, position)
-            step = paste_fragment(self._session.workflow, fragment, offset=offset)
-        except EngineError as error:
-            self._session.refused.emit(str(error))
+    def _add(self, prepare: _Prepare, *, in_background: bool) -> None:
+        """Add nodes and select them."""
+        workflow = self._session.workflow
+        if in_background:
+            self._worker.ask(partial(prepare, workflow), partial(self._add_prepared, prepare), self._refuse)
             return
-        if self._session.do(Batch(step.title.replace("Paste", verb, 1), step.operations)):
-            self.added([node.id for part in step.operations if isinstance(part, AddNodes) for node in part.nodes])
+        try:
+            paste = prepare(workflow)
+        except EngineError as error:
+            self._refuse(error)
+        else:
+            if self._session.do(paste):
+                self.added(paste.node_ids)
 
-    def _offset(self, fragment: Workflow, visible: QRectF, position: QPointF | None) -> tuple[float, float]:
-        stored = [found for node in fragment.nodes if (found := stored_position(fragment, node.id)) is not None]
-        x, y = PASTE_OFFSET[0] * self._times, PASTE_OFFSET[1] * self._times
-        if not stored:
-            return x, y
-        left, top = min(x for x, _ in stored), min(y for _, y in stored)
-        if position is not None:
-            x, y = position.x() - left, position.y() - top
-        elif not visible.contains(QPointF(left + x, top + y)):
-            width, height = max(x for x, _ in stored) - left, max(y for _, y in stored) - top
-            middle = visible.center()
-            x, y = round(middle.x() - left - width / 2), round(middle.y() - top - height / 2)
-        taken = {stored_position(self._session.workflow, node.id) for node in self._session.workflow.nodes}
-        while any((at_x + x, at_y + y) in taken for at_x, at_y in stored):  # it would hide another copy
-            x, y = x + PASTE_OFFSET[0], y + PASTE_OFFSET[1]
+    def _add_prepared(self, prepare: _Prepare, paste: _Paste) -> None:
+        """Add nodes, and select them in another turn of the event loop."""
+        if paste.before is not self._session.workflow:  # edited in the meantime
+            self._add(prepare, in_background=False)
+        elif self._session.do(paste):
+            call_later(self._worker, partial(self.added, paste.node_ids))
+
+    def _refuse(self, error: EngineError) -> None:
+        self._session.refused.emit(str(error))
+
+
+def _prepared(
+    workflow: Workflow,
+    fragment: Workflow,
+    verb: str,
+    visible: QRectF,
+    times: int = 1,
+    position: QPointF | None = None,
+) -> _Paste:
+    """Prepare the n-th paste of a fragment, in any thread; see `Clipboard.paste`."""
+    step = paste_fragment(workflow, fragment, offset=_offset(workflow, fragment, visible, times, position))
+    step = Batch(step.title.replace("Paste", verb, 1), step.operations)
+    return _Paste(step, workflow, step.apply(workflow))
+
+
+def _offset(
+    workflow: Workflow, fragment: Workflow, visible: QRectF, times: int, position: QPointF | None
+) -> tuple[float, float]:
+    stored = [found for node in fragment.nodes if (found := stored_position(fragment, node.id)) is not None]
+    x, y = PASTE_OFFSET[0] * times, PASTE_OFFSET[1] * times
+    if not stored:
         return x, y
+    left, top = min(x for x, _ in stored), min(y for _, y in stored)
+    if position is not None:
+        x, y = position.x() - left, position.y() - top
+    elif not visible.contains(QPointF(left + x, top + y)):
+        width, height = max(x for x, _ in stored) - left, max(y for _, y in stored) - top
+        middle = visible.center()
+        x, y = round(middle.x() - left - width / 2), round(middle.y() - top - height / 2)
+    taken = {stored_position(workflow, node.id) for node in workflow.nodes}
+    while any((at_x + x, at_y + y) in taken for at_x, at_y in stored):  # it would hide another copy
+        x, y = x + PASTE_OFFSET[0], y + PASTE_OFFSET[1]
+    return x, y
 
 
 class EditCommands(QObject):
@@ -136,11 +210,11 @@ class EditCommands(QObject):
     def __init__(self, session: Session, view: DocumentView, viewer: CanvasViewer, gestures: Gestures) -> None:
         super().__init__(viewer)
         self._session, self._view, self._viewer, self._gestures = session, view, viewer, gestures
-        self._clipboard = Clipboard(session, self._show_pasted)
+        self._worker = Worker(self)
+        self._clipboard = Clipboard(session, self._worker, self._show_pasted)
         self._saw_all = False
         self._shown_pasted: tuple[tuple[str, ...], QRectF] | None = None
         view.nodes_created.connect(self._show_pasted_again)
-        self._worker = Worker(self)
 
     @property
     def selected_edges(self) -> list[tuple[str, str]]:
@@ -371,7 +445,7 @@ class EditCommands(QObject):
         """Select the cards of nodes, and return the rectangle around them."""
         cards = dict.fromkeys(self._view.hidden.get(node_id, node_id) for node_id in node_ids)
         self._session.select(cards)
-        return self._view.expected_rect_of(cards)
+        return self._view.expected_rect_of(self._session.selection)
 
     def copy(self) -> bool:
         """Copy the selected nodes to the clipboard."""
@@ -400,6 +474,8 @@ class EditCommands(QObject):
         return visible
 
     def _show_pasted(self, node_ids: Iterable[str]) -> None:
+        if self._session.workflow.nodes_by_id.keys().isdisjoint(node_ids):  # undone in the meantime
+            return
         show = self.arranged if self._saw_all else self.placed
         show.emit(self._select(node_ids))
         self._shown_pasted = None if self._view.is_complete else (self._session.selection, self._viewer.visible_rect)
@@ -466,7 +542,7 @@ class EditCommands(QObject):
         """Lay out all nodes; large documents in a worker thread."""
         workflow, structure, boxes = self._session.workflow, self._session.structure, self._view.card_boxes()
         layout = partial(auto_layout, workflow, structure, boxes, dict(self._view.hidden))
-        if len(boxes) <= BACKGROUND_LAYOUT_FROM:
+        if len(boxes) <= BACKGROUND_FROM:
             self._apply_layout(workflow, layout())
         else:
             self._worker.ask(layout, partial(self._apply_layout, workflow))

@@ -138,7 +138,7 @@ def test_canvas_may_close_during_auto_layout(
     may_go_on, real = threading.Event(), edit_commands.auto_layout
     faults: list[threading.ExceptHookArgs] = []
     monkeypatch.setattr(threading, "excepthook", faults.append)
-    monkeypatch.setattr(edit_commands, "BACKGROUND_LAYOUT_FROM", 1)
+    monkeypatch.setattr(edit_commands, "BACKGROUND_FROM", 1)
     monkeypatch.setattr(edit_commands, "auto_layout", lambda *args: may_go_on.wait(5) and real(*args))
     commands = make_canvas().canvas.commands
     commands.tidy()
