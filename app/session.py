@@ -337,7 +337,8 @@ class Session(QObject):
 
     def select(self, node_ids: Iterable[str]) -> None:
         """Select exactly these nodes; unknown ids are ignored."""
-        selection = tuple(dict.fromkeys(node_id for node_id in node_ids if self.node(node_id) is not None))
+        nodes = self.workflow.nodes_by_id
+        selection = tuple(dict.fromkeys(node_id for node_id in node_ids if node_id in nodes))
         if selection != self.selection:
             self.selection = selection
             self.selection_changed.emit()

@@ -251,9 +251,8 @@ class Canvas(QWidget):
         """Select the new cards of selected nodes."""
         created = self.view.created_nodes
         with self._selecting():
-            for node_id in node_ids.intersection(self.session.selection):
-                if node_id in created:
-                    created[node_id].setSelected(True)
+            for node_id in node_ids.intersection(self.session.selection, created):
+                created[node_id].setSelected(True)
 
     def _scene_selection_changed(self) -> None:
         if not isValid(self.viewer):  # a scene that is being deleted clears its selection

@@ -27,7 +27,7 @@ from engine.document.model import Node, Workflow
 from engine.nodes.node_names import node_names
 from engine.plan.loop_bodies import Body
 
-BATCH: Final = 60
+BATCH: Final = 40
 """Number of node items that are created in one turn of the event loop, in about a frame."""
 
 REMOVED_CARDS: Final = 2_000
@@ -188,7 +188,8 @@ class DocumentView(QObject):
         changed_loops = self._hide_collapsed(new)
         touched |= changed_loops
         visible = wanted.keys() - self.hidden.keys()
-        has_other_nodes = bool(self._waiting) or self.created_nodes.keys() != visible
+        has_fewer_cards = not self.created_nodes.keys() <= visible
+        has_other_nodes = has_fewer_cards or self.created_nodes.keys() | set(self._waiting) != visible
         has_other_edges = has_other_nodes or bool(changed_loops) or old.edges is not new.edges
         if has_other_edges:
             self._edges = _drawable_edges(new)
@@ -208,7 +209,8 @@ class DocumentView(QObject):
             self._viewer.extend_scene_rect(self.expected_rect)
         if has_other_edges:
             self._create(self._waiting if len(self._waiting) <= BATCH else [])
-            self.created_regions.refresh(new)
+            if self.is_complete or has_fewer_cards:
+                self.created_regions.refresh(new)
         else:
             self.update_moved()
             self.created_regions.relabel(touched, new)

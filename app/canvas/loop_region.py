@@ -352,6 +352,7 @@ class LoopRegionItem(QGraphicsItem):
         self._bounds = QRectF()
         self._max_enlargement = 1.0
         self._is_target = False
+        self._placed: tuple[QRectF, QRectF, QRectF, str] | None = None
         self.setZValue(OUTERMOST + depth)
         self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
         self.label = LoopLabelItem(loop_id, choose, select, collapse, self)
@@ -365,12 +366,15 @@ class LoopRegionItem(QGraphicsItem):
             end: The exit's card.
             arrow_label: Label of the feedback arrow.
         """
+        from_, to = end.card_rect, start.card_rect
+        before, self._placed = self._placed, (content, from_, to, arrow_label)
+        if before == self._placed:
+            return
         self.prepareGeometryChange()
         self.rect = rect = content.adjusted(-SIDE, -TOP, SIDE, LANE + BELOW_LANE)
         self._bounds = rect.adjusted(-2, -2, 2, 2)
         self.arrow_label = arrow_label
         lane = content.bottom() + LANE
-        from_, to = end.card_rect, start.card_rect
         self._route(QPointF(from_.center().x(), from_.bottom()), QPointF(to.center().x(), to.bottom()), lane)
         self.label.setPos(rect.left() + CORNER, rect.top())
         self.label.set_room(rect.width() - 2 * CORNER)

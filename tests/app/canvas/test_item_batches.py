@@ -336,6 +336,20 @@ def test_fitting_the_selection_while_copies_wait_creates_them(make_canvas: MakeC
     assert hand.canvas.viewer.visible_rect == fitted
 
 
+def test_collapsing_the_loop_of_a_selected_node_that_waits_selects_the_loop(
+    make_canvas: MakeCanvas, qtbot: QtBot
+) -> None:
+    hand = make_canvas(loops(1))
+    complete(hand.canvas, qtbot)
+    remove_all(hand.session)
+    hand.session.undo()
+    hand.session.structure, hand.session.problems = analyze_document(hand.session.workflow, hand.session.registry)
+    hand.session.select(["step0"])
+    hand.session.do(SetLayout(("nodes", "loop0", "collapsed"), value=True))
+    assert hand.session.selection == ("loop0",)
+    assert selected_cards(hand.canvas) == {"loop0"}
+
+
 def test_closing_while_items_wait(make_session: MakeSession, qtbot: QtBot) -> None:
     canvas = Canvas(make_session(loops(3)))
     view = canvas.view
