@@ -10,6 +10,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -30,8 +31,6 @@ DISTRIBUTION: Final = "loopwright"
 _PROGRESS_INTERVAL_S: Final = 0.2
 _INTERRUPT_GRACE_S: Final = 5.0
 """How long an interrupted client may take to undo what it began."""
-_TAIL_BYTES: Final = 4096
-"""How much of the client's output is read for its last line."""
 _QUIET: Final = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_ROOT_USER_ACTION": "ignore", "PIP_NO_INPUT": "1"}
 
 OnOutput = Callable[[str], object]
@@ -141,7 +140,8 @@ def run_package_client(
     on_output: OnOutput,
     canceled: threading.Event,
     variables: Mapping[str, str] | None = None,
-) -> None:
+    stop_at: re.Pattern[str] | None = None,
+) -> str:
     """Install packages with the package client; blocks until done.
 
     Args:
@@ -149,6 +149,10 @@ def run_package_client(
         on_output: Called a few times a second with the client's last line of output.
         canceled: Set it to stop the installation.
         variables: Environment variables for the client, besides the program's own.
+        stop_at: Output at which the client is stopped.
+
+    Returns:
+        What matched `stop_at`; empty if nothing did.
 
     Raises:
         InstallError: It failed.
@@ -167,26 +171,30 @@ def run_package_client(
                 start_new_session=os.name == "posix",
                 creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),  # uv has a console, the window has none
             )
-        while process.poll() is None:
-            if canceled.wait(_PROGRESS_INTERVAL_S):
+        while True:
+            is_over = process.poll() is not None  # its output, which is read after that, is complete then
+            text = output.read_text("utf-8", "replace")
+            lines = [line.strip() for line in text.splitlines() if line.strip()]
+            found = stop_at.search(text) if stop_at is not None else None
+            if not is_over and (found is not None or canceled.is_set()):
                 _interrupt(process)
+            if found is not None:
+                return found[0]
+            if is_over:
+                break
+            if canceled.is_set():
                 raise InstallCanceledError("it was canceled", "")
-            on_output(next(reversed(_last_lines(output)), ""))
+            on_output(lines[-1] if lines else "")
+            canceled.wait(_PROGRESS_INTERVAL_S)
         if process.returncode != 0:
-            raise InstallError(_failure_of(_last_lines(output)) or f"its client ended with code {process.returncode}")
+            raise InstallError(_failure_of(lines) or f"its client ended with code {process.returncode}")
+    return ""
 
 
 def _failure_of(lines: list[str]) -> str:
     """Return why the client failed: its first error, else its last line."""
     errors = (line for line in lines if line.lower().startswith("error:"))
     return next(errors, lines[-1] if lines else "").removeprefix("ERROR:").removeprefix("error:").strip(" .")
-
-
-def _last_lines(file: Path) -> list[str]:
-    with file.open("rb") as stream:
-        stream.seek(max(0, file.stat().st_size - _TAIL_BYTES))
-        text = stream.read().decode("utf-8", "replace")
-    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def _interrupt(process: subprocess.Popen[bytes]) -> None:

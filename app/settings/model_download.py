@@ -312,7 +312,7 @@ class ModelDownloadDialog(QDialog):
 
     def _action(self, chosen: CatalogModel | ModelFile | None, partial: int) -> str:
         if self.is_running:
-            return "Pause" if chosen is None or chosen.model != EMBEDDED_MODEL else "Cancel"
+            return "Pause"
         if chosen is None:
             return "Look up"
         if self._is_ready(chosen):

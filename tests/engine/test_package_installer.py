@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -20,6 +21,7 @@ from engine.package_installer import (
     OptionalPart,
     install_part,
     optional_part,
+    run_package_client,
 )
 from tests.engine.wheels import HANG, build_wheel, use_stub_client
 
@@ -158,6 +160,23 @@ def test_canceled_client_is_ended_and_its_last_line_was_reported(
         install_part(OptionalPart(("sample_part",), tmp_path), note, canceled)
 
     assert lines[-1] == "Downloading sample"
+
+
+def test_client_is_stopped_at_its_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_stub_client(monkeypatch, tmp_path / "bin", HANG)
+    found = run_package_client(["sample"], lambda _line: None, threading.Event(), stop_at=re.compile(r"D\w+ sample"))
+
+    assert found == "Downloading sample"
+
+
+@pytest.mark.parametrize("code", ["print('Downloading sample')", "print('Downloading sample')\nsys.exit(1)"])
+def test_output_of_a_client_that_has_ended_is_read_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    use_stub_client(monkeypatch, tmp_path / "bin", code)
+    found = run_package_client(["sample"], lambda _line: None, threading.Event(), stop_at=re.compile(r"D\w+ sample"))
+
+    assert found == "Downloading sample"
 
 
 @pytest.mark.parametrize(

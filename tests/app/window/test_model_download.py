@@ -13,6 +13,7 @@ from app.settings.model_download import ModelDownloadDialog
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench
 from engine.document.builder import Builder
+from engine.formatting import format_bytes
 from engine.models import demo_weights
 from engine.models.protocol import EMBEDDED_MODEL
 from tests.app.window.conftest import open_file, saved
@@ -62,6 +63,28 @@ def test_button_of_the_failed_run_downloads_the_model_and_runs_again(
 
     assert demo_weights.find_weights().read_bytes() == CONTENT
     assert again == [document]
+
+
+@pytest.mark.slow
+def test_paused_download_of_the_demo_model_is_resumed(
+    workbench: Workbench, document: DocumentPage, index: Index, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index.stall = True
+    dialog = download_dialog(workbench, document, qtbot)
+    monkeypatch.setattr(workbench.runs, "run", lambda _document: None)
+    qtbot.mouseClick(dialog.start, LEFT)
+    qtbot.waitUntil(lambda: f" of {format_bytes(len(index.wheel))}" in dialog.status.text())
+    qtbot.mouseClick(dialog.start, LEFT)
+    qtbot.waitUntil(lambda: not dialog.is_running)
+    index.go_on.set()
+
+    assert dialog.start.text() == "Resume"
+    assert dialog.bar.value() > 0
+    assert not dialog.discard.isHidden()
+    with qtbot.waitSignal(dialog.downloaded):
+        qtbot.mouseClick(dialog.start, LEFT)
+    assert index.ranges[-1] is not None
+    assert demo_weights.find_weights().read_bytes() == CONTENT
 
 
 @pytest.mark.slow

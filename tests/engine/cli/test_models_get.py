@@ -107,7 +107,7 @@ def test_ctrl_c_pauses_and_another_process_cannot_interfere(hub: LoopbackHub, pr
     assert target.read_bytes() == CONTENT
 
 
-def test_canceled_download_of_the_demo_model_starts_again(
+def test_download_that_is_canceled_before_anything_has_arrived_starts_again(
     hub: LoopbackHub, program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt_download(work: Coroutine[Any, Any, object]) -> object:
