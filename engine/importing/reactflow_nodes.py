@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from engine.document.model import FILE_SUFFIX, Workflow, stem_of
-from engine.importing.fields import TOOLS, as_integer, as_list, as_number, as_object, as_text, map_tool
+from engine.importing.fields import TOOLS, as_list, as_number, as_object, as_text, map_tool
 from engine.importing.report import FieldReader, ImportReport
 from engine.text_sanitizing import shown
 
@@ -45,16 +45,6 @@ class ForeignNode:
         elif given not in (None, ""):
             self.fields.left_out(names[0], "It is not a text.")
 
-    def read_number(self, key: str, *names: str, is_integer: bool = False) -> None:
-        """Convert a number from 0, or an integer from 1."""
-        given = self.fields.pop(*names)
-        number = as_integer(given) if is_integer else as_number(given)
-        if number is not None and number >= (1 if is_integer else 0):
-            self.config[key] = number
-            self.fields.carried_over(names[0], f"{key}: {number:g}.")
-        elif given is not None:
-            self.fields.left_out(names[0], f"{shown(given, 40)} is not a valid number.")
-
     def read_choice(self, choices: Mapping[str, str], key: str, *names: str, is_required: bool = False) -> Any:
         """Convert a setting with a fixed set of values. An unknown value is returned only if it `is_required`."""
         given = self.fields.pop(*names)
@@ -71,9 +61,7 @@ class ForeignNode:
     def read_model_call(self) -> None:
         """Convert the settings of a model call."""
         self.fields.pop_model(self.config, "provider")
-        self.read_number("temperature", "temperature")
-        self.read_number("max_tokens", "maxTokens", "max_tokens", is_integer=True)
-        self.read_number("top_p", "topP", "top_p")
+        self.fields.pop_sampling(self.config)
         self.read_timeout()
 
     def read_timeout(self) -> None:
@@ -89,22 +77,13 @@ def port_name(text: str) -> str:
 
 _EXIT_CONDITIONS: Final = {name: name for name in ("max_iterations", "evaluator", "stable_output", "judge")}
 _FEEDBACK_MODES: Final = {"replace": "replace", "append": "append"}
-_MAX_ITERATIONS_RANGE: Final = (1, 50)
 
 
 def _loop(node: ForeignNode) -> None:
     fields, config = node.fields, node.config
     # The foreign format has no iteration note; without this, prompts would get text that the author did not write.
     config |= {"max_iterations": 5, "inject_feedback": False}
-    given = fields.pop("maxIterations", "max_iterations")
-    count = as_integer(given)
-    if count is not None:
-        low, high = _MAX_ITERATIONS_RANGE
-        config["max_iterations"] = min(max(count, low), high)
-        is_same = count == config["max_iterations"]
-        fields.mapped("maxIterations", f"max_iterations: {config['max_iterations']}.", is_same=is_same)
-    elif given is not None:
-        fields.left_out("maxIterations", f"{shown(given, 40)} is not an integer; 5 is used.")
+    fields.pop_count(config, "max_iterations", "maxIterations", "max_iterations", high=50)
     names = ("exitCondition", "exit_condition")
     name = node.read_choice(_EXIT_CONDITIONS, "stop_when", *names, is_required=True)
     condition: Config = {} if name is None or name == "max_iterations" else {"condition": name}
@@ -262,7 +241,8 @@ def _tool(node: ForeignNode) -> None:
 
 def _iterator(node: ForeignNode) -> None:
     mode = as_text(node.fields.pop("mode")).lower()
-    node.read_number("max_concurrency", "maxConcurrency", "concurrency", "max_concurrency", is_integer=True)
+    names = ("maxConcurrency", "concurrency", "max_concurrency")
+    node.fields.pop_count(node.config, "max_concurrency", *names, high=1000)
     if mode == "sequential":
         node.config["max_concurrency"] = 1
         node.fields.carried_over("mode", "One item after the other.")

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from engine.importing.fields import as_seconds, as_text, map_model
+from engine.importing.fields import as_integer, as_number, as_seconds, as_text, map_model
 from engine.text_sanitizing import one_line, shown
 
 _MAX_LINE_LENGTH: Final = 400
 _PLACE_SEPARATOR: Final = re.compile(r" |, ")
+_MAX_TOKENS: Final = 10_000_000
+_MIN_TOP_P: Final = 1e-6
 _NO_COUNTERPART: Final = "It has no counterpart here."
 
 
@@ -168,6 +171,32 @@ class FieldReader:
             self.carried_over(names[0], f"{key}: {seconds:g}.")
         elif given is not None:
             self.left_out(names[0], f"{shown(given, 40)} is not a duration.")
+
+    def pop_number(self, config: dict[str, Any], key: str, *names: str, low: float = 0, high: float = math.inf) -> None:
+        """Convert a number in a range to a setting of a node."""
+        given = self.pop(*names)
+        number = as_number(given)
+        if number is not None and low <= number <= high:
+            config[key] = number
+            self.carried_over(names[0], f"{key}: {number:g}.")
+        elif given is not None:
+            self.left_out(names[0], f"{shown(given, 40)} is not a valid number.")
+
+    def pop_count(self, config: dict[str, Any], key: str, *names: str, low: int = 1, high: int) -> None:
+        """Convert an integer to a setting of a node, and limit it to a range."""
+        given = self.pop(*names)
+        count = as_integer(given)
+        if count is not None:
+            config[key] = limited = min(max(count, low), high)
+            self.mapped(names[0], f"{key}: {limited}.", is_same=limited == count)
+        elif given is not None:
+            self.left_out(names[0], f"{shown(given, 40)} is not an integer.")
+
+    def pop_sampling(self, config: dict[str, Any]) -> None:
+        """Convert the settings of a model call that all node types with models have."""
+        self.pop_number(config, "temperature", "temperature", high=2)
+        self.pop_count(config, "max_tokens", "maxTokens", "max_tokens", high=_MAX_TOKENS)
+        self.pop_number(config, "top_p", "topP", "top_p", low=_MIN_TOP_P, high=1)
 
     def pop_model(self, config: dict[str, Any], *provider_names: str) -> None:
         """Convert the name of a model and its provider to the setting `model`."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 from engine.document.model import Workflow
 from engine.document.problems import DocumentError
 from engine.formatting import format_count
-from engine.importing.fields import as_integer, as_list, as_object, as_text, map_model
+from engine.importing.fields import as_list, as_object, as_text, map_model
 from engine.importing.report import FieldReader, ImportReport
 from engine.importing.workflow_draft import WorkflowDraft
 from engine.importing.yaml_steps_nodes import (
@@ -44,8 +44,6 @@ _VERDICT_PROMPT: Final = (
     '{{loop.index == 0 || loop.history[loop.index - 1].reason == null ? "" : '
     '"Verdict of the judge: " + loop.history[loop.index - 1].reason}}'
 )
-_MAX_ITERATIONS: Final = 50
-_DEFAULT_ITERATIONS: Final = 5
 
 
 def convert_steps(root: dict[str, Any], report: ImportReport, source: str, name: str) -> Workflow:
@@ -105,10 +103,8 @@ def _read_options(fields: FieldReader, nodes: StepNodeBuilder) -> None:
         message = f'"{shown(on_failure, 40)}" does not exist here; a failed node ends the run.'
         fields.left_out("onStepFailure", message)
     fields.pop_seconds(nodes.default_config, "timeout_s", "stepTimeout", "step_timeout")
-    concurrency = as_integer(fields.pop("maxConcurrency", "max_concurrency"))
-    if concurrency is not None and 1 <= concurrency <= _MAX_CONCURRENCY:
-        nodes.draft.settings["max_concurrency"] = concurrency
-        fields.carried_over("maxConcurrency", f"At most {concurrency} nodes run at the same time.")
+    names = ("maxConcurrency", "max_concurrency")
+    fields.pop_count(nodes.draft.settings, "max_concurrency", *names, high=_MAX_CONCURRENCY)
     fields.report_rest()
 
 
@@ -138,13 +134,8 @@ class LoopBuilder:
         return output
 
     def _build_loop(self, step: Step, fields: FieldReader, dependencies: Mapping[str, StepOutput]) -> StepOutput:
-        count = as_integer(fields.pop("maxIterations"))
-        iterations = _DEFAULT_ITERATIONS if count is None else min(max(count, 1), _MAX_ITERATIONS)
-        if count is None:
-            fields.left_out("maxIterations", f"It is not an integer; {iterations} is used.")
-        else:
-            fields.mapped("maxIterations", f"max_iterations: {iterations}.", is_same=iterations == count)
-        config: dict[str, Any] = {"max_iterations": iterations, "inject_feedback": False}
+        config: dict[str, Any] = {"max_iterations": 5, "inject_feedback": False}
+        fields.pop_count(config, "max_iterations", "maxIterations", high=50)
         judge = as_text(fields.pop("untilAgent"))
         self._read_judge(fields, judge, config)
         fields.pop_seconds(config, "delay_s", "delay", allow_zero=True)
@@ -249,13 +240,7 @@ class LoopBuilder:
 
     def _build_iterator(self, step: Step, fields: FieldReader, dependencies: Mapping[str, StepOutput]) -> StepOutput:
         config: dict[str, Any] = {"on_empty": "fail"}
-        given = fields.pop("maxConcurrency")
-        count = as_integer(given)
-        if count is not None and count >= 0:
-            config["max_concurrency"] = min(count, _MAX_CONCURRENCY)
-            fields.carried_over("maxConcurrency", f"max_concurrency: {config['max_concurrency']}.")
-        elif given is not None:
-            fields.left_out("maxConcurrency", f"{shown(given, 40)} is not a number of items.")
+        fields.pop_count(config, "max_concurrency", "maxConcurrency", low=0, high=_MAX_CONCURRENCY)
         for name in ("until", "untilAgent", "maxIterations", "delay"):
             if fields.pop(name) is not None:
                 fields.left_out(name, "It cannot be combined with forEach.")

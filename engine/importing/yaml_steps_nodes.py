@@ -16,7 +16,6 @@ from engine.importing.fields import (
     AGENT_TOOLS,
     as_integer,
     as_list,
-    as_number,
     as_object,
     as_text,
     map_tool,
@@ -111,9 +110,7 @@ def final_steps(ordered: Sequence[tuple[Step, tuple[str, ...]]]) -> list[str]:
     return [step.id for step, _ in ordered if step.id not in needed]
 
 
-_MAX_TURNS: Final = 50
 _MAX_STOP_SEQUENCES: Final = 16
-_MAX_TEMPERATURE: Final = 2
 
 
 @dataclass(slots=True)
@@ -152,7 +149,11 @@ def _agent(name: str, members: dict[str, Any], report: ImportReport) -> Agent:
     if instructions:
         fields.carried_over("instructions", "Part of the system prompt.")
     fields.pop_model(agent.config, "provider", "runtime")
-    _read_sampling(agent, fields)
+    fields.pop_sampling(agent.config)
+    stop = as_list(fields.pop("stop", "stopSequences"))
+    if texts := [text for text in stop if isinstance(text, str) and text]:
+        agent.config["stop"] = texts[:_MAX_STOP_SEQUENCES]
+        fields.carried_over("stop", "stop.")
     schema = fields.pop("resultSchema", "outputSchema")
     if isinstance(schema, dict):
         agent.schema = schema
@@ -176,28 +177,8 @@ def _read_tools(agent: Agent, fields: FieldReader) -> None:
     if not tools:
         return
     agent.config["tools"] = list(dict.fromkeys(tools))
-    turns = as_integer(fields.pop("maxTurns", "max_turns"))
-    if turns is not None:
-        agent.config["max_turns"] = max_turns = min(max(turns, 1), _MAX_TURNS)
-        fields.mapped("maxTurns", f"max_turns: {max_turns}.", is_same=max_turns == turns)
+    fields.pop_count(agent.config, "max_turns", "maxTurns", "max_turns", high=50)
     fields.carried_over("tools", f"{', '.join(agent.config['tools'])}.")
-
-
-def _read_sampling(agent: Agent, fields: FieldReader) -> None:
-    temperature, tokens = as_number(fields.pop("temperature")), as_integer(fields.pop("maxTokens", "max_tokens"))
-    if temperature is not None and 0 <= temperature <= _MAX_TEMPERATURE:
-        agent.config["temperature"] = temperature
-        fields.carried_over("temperature", f"{temperature:g}.")
-    top_p, stop = as_number(fields.pop("topP", "top_p")), as_list(fields.pop("stop", "stopSequences"))
-    if top_p is not None and 0 < top_p <= 1:
-        agent.config["top_p"] = top_p
-        fields.carried_over("topP", f"top_p: {top_p:g}.")
-    if texts := [text for text in stop if isinstance(text, str) and text]:
-        agent.config["stop"] = texts[:_MAX_STOP_SEQUENCES]
-        fields.carried_over("stop", "stop.")
-    if tokens is not None and tokens >= 1:
-        agent.config["max_tokens"] = tokens
-        fields.carried_over("maxTokens", f"max_tokens: {tokens}.")
 
 
 def escape_placeholders(text: str) -> str:

@@ -73,6 +73,14 @@ def test_max_iterations_is_imported(given: Any, expected: int, outcome: Outcome)
     assert "node loop-1, maxIterations" in messages(imported, outcome)
 
 
+@pytest.mark.parametrize("given", [{"temperature": 3}, {"temperature": "hot"}, {"topP": 0}, {"maxTokens": 1.5}])
+def test_sampling_that_no_model_accepts_is_left_out(given: dict[str, Any]) -> None:
+    imported = read(canvas([rf_node("a", "llm", prompt="Hi", **given)], []))
+
+    assert set(config(imported, "a")) == {"prompt"}
+    assert {f"node a, {name}" for name in given} <= set(messages(imported, Outcome.LEFT_OUT))
+
+
 def test_an_edge_from_output_leads_past_the_loop_if_the_paths_say_so() -> None:
     text = canvas(
         [
