@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
+from engine.models.catalog import usual_provider
+from engine.models.providers import provider_named
 from engine.text_sanitizing import shown
 
 _DURATION: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|h|d)")
@@ -59,16 +61,6 @@ def as_seconds(value: object) -> float | None:
     return sum(float(count) * _SECONDS_PER_UNIT[unit] for count, unit in parts)
 
 
-_PROVIDER_BY_MODEL_PREFIX: Final = {
-    "claude": "anthropic",
-    "gpt": "openai",
-    "o1": "openai",
-    "o3": "openai",
-    "o4": "openai",
-    "gemini": "gemini",
-    "mistral": "mistral",
-    "deepseek": "deepseek",
-}
 _PROVIDERS: Final = {"google": "gemini", "azure_openai": "azure", "ollama": "ollama_chat", "local": "openai"}
 
 _TOOL_SYNONYMS: Final = {
@@ -116,12 +108,10 @@ def map_tool(name: str, table: Mapping[str, str]) -> str:
 
 def map_model(name: str, provider: str = "") -> tuple[str, str]:
     """The model's name here, with its provider as a prefix, and a sentence for the report."""
-    if "/" in name or name.startswith(("scripted:", "embedded:", "recorded:")):
+    if "/" in name or name.startswith(("scripted:", "embedded:", "recorded:", "gguf:")):
         return name, f"{shown(name, 80)}."
     known = provider.lower().replace("-", "_")
-    chosen = _PROVIDERS.get(known, known) or next(
-        (owner for prefix, owner in _PROVIDER_BY_MODEL_PREFIX.items() if name.lower().startswith(prefix)), ""
-    )
-    if not chosen:
+    chosen = _PROVIDERS.get(known, known) or usual_provider(name)
+    if not chosen or (not known and provider_named(chosen).local):
         return name, f"{shown(name, 80)}; check whether it needs a provider prefix."
     return f"{chosen}/{name}", f"{shown(f'{chosen}/{name}', 80)}."

@@ -226,11 +226,11 @@ xinference zai zerogpu
 """The providers of the pinned version of litellm. A test compares them with its own lists."""
 
 _FAMILIES = {
-    "gpt-": "openai",
+    "gpt": "openai",
     "chatgpt-": "openai",
-    "o1-": "openai",
-    "o3-": "openai",
-    "o4-": "openai",
+    "o1": "openai",
+    "o3": "openai",
+    "o4": "openai",
     "claude": "anthropic",
     "gemini": "gemini",
     "mistral": "mistral",
@@ -238,6 +238,7 @@ _FAMILIES = {
     "codestral": "mistral",
     "deepseek-chat": "deepseek",
     "deepseek-reasoner": "deepseek",
+    "deepseek-v": "deepseek",
     "grok": "xai",
     "command-": "cohere",
     "deepseek": "ollama_chat",
@@ -284,10 +285,15 @@ def _guess(name: str) -> str:
     head, colon, tail = name.partition(":")
     if head.lower() in LITELLM_PREFIXES and tail[:1].isalpha():
         return f"{head.lower()}/{tail}"
-    provider = next((provider for start, provider in _FAMILIES.items() if name.lower().startswith(start)), "")
+    provider = usual_provider(name)
     if provider and colon:
         provider = "ollama_chat"  # only Ollama separates name and size by a colon
     return f"{provider}/{name}" if provider else ""
+
+
+def usual_provider(name: str) -> str:
+    """The provider of a well-known model by the beginning of its name; empty if it is unknown."""
+    return next((provider for start, provider in _FAMILIES.items() if name.lower().startswith(start)), "")
 
 
 def _guess_own(name: str, lower: str) -> str:

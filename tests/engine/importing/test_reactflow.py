@@ -185,6 +185,22 @@ def test_models_get_their_provider_and_tools_their_name_here() -> None:
     assert "crystal_ball" in messages(imported, Outcome.LEFT_OUT)["node u, toolName"]
 
 
+@pytest.mark.parametrize(
+    ("provider", "model", "expected"),
+    [
+        ("google", "gemini-9", "gemini/gemini-9"),
+        ("", "gpt-9", "openai/gpt-9"),
+        ("ollama", "llama9", "ollama_chat/llama9"),
+        ("", "llama9", "llama9"),
+        ("local", "gguf:mine", "gguf:mine"),
+    ],
+)
+def test_model_gets_the_prefix_of_its_provider(provider: str, model: str, expected: str) -> None:
+    imported = read(canvas([rf_node("a", "llm", prompt="Hi", provider=provider, model=model)], []))
+
+    assert config(imported, "a")["model"] == expected
+
+
 def test_nothing_of_the_file_is_lost_silently() -> None:
     nodes = [
         rf_node("in", "input", colour="red"),
