@@ -9,6 +9,7 @@ A plugin's model is trusted no more than a server: whatever it raises becomes a 
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import os
 import re
@@ -17,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -392,12 +394,23 @@ class PluginModel:
         return self._model.note
 
     async def price(self) -> Price | None:
-        """The plugin's price."""
-        return await self._model.price()
+        """The plugin's price; None if it is not a valid one.
+
+        Raises:
+            ModelError: The plugin failed (`BAD_REPLY`).
+        """
+        try:
+            price = await self._model.price()
+            return price if _is_price(price) else None
+        except ModelError:
+            raise
+        except Exception as error:
+            raise self._failure(f"failed ({type(error).__name__})") from error
 
     async def close(self) -> None:
-        """Close the plugin's model."""
-        await self._model.close()
+        """Close the plugin's model, whose failure changes nothing any more."""
+        with contextlib.suppress(Exception):
+            await self._model.close()
 
     async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
         """Make one call.
@@ -438,6 +451,8 @@ class PluginModel:
         if isinstance(given_calls, (list, tuple)):
             calls.add(list(cast("list[Any]", given_calls)))
         tool_calls = calls.complete((), self._clean)
+        given_warnings: Any = given.warnings
+        warnings = cast("Iterable[Any]", given_warnings) if isinstance(given_warnings, (list, tuple)) else ()
         usage = given.usage
         if not _is_usage(usage):
             usage = estimated_usage(request, texts.text, texts.reasoning, tool_calls=tool_calls)
@@ -451,6 +466,7 @@ class PluginModel:
             model=self._clean(given.model) if isinstance(given.model, str) else "",
             cost_usd=checked_cost_usd(given.cost_usd),
             tool_calls=tool_calls,
+            warnings=tuple(self._clean(warning) for warning in warnings if isinstance(warning, str)),
         )
 
     def _clean(self, text: str) -> str:
@@ -463,6 +479,13 @@ class PluginModel:
             "Report it to the author of the plugin, or choose another model.",
             partial=partial,
         )
+
+
+def _is_price(price: Any) -> bool:
+    if not isinstance(price, Price):
+        return False
+    parts = ((one.input_usd_per_token, one.output_usd_per_token) for one in (price, *price.long))
+    return all(checked_cost_usd(number) is not None for number in (price.usd_per_call, *chain.from_iterable(parts)))
 
 
 def _is_usage(usage: Any) -> bool:

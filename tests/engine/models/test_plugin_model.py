@@ -14,6 +14,7 @@ from engine.models.protocol import (
     Message,
     ModelError,
     ModelErrorKind,
+    Price,
     Reply,
     Request,
     ToolCall,
@@ -33,17 +34,26 @@ class Scripted:
     name = "mine:x"
     note = "mine"
 
-    def __init__(self, answer: Callable[[Any], Any]) -> None:
+    def __init__(self, answer: Callable[[Any], Any], price: Any) -> None:
         self.answer = answer
+        self.price_or_error = price
 
     async def complete(self, request: Request, on_text: Any = None) -> Any:
         return self.answer(on_text)
 
+    async def price(self) -> Any:
+        if isinstance(self.price_or_error, Exception):
+            raise self.price_or_error
+        return self.price_or_error
 
-def model(answer: Callable[[Any], Any]) -> PluginModel:
+    async def close(self) -> None:
+        raise ZeroDivisionError
+
+
+def model(answer: Callable[[Any], Any], price: Any = None) -> PluginModel:
     keys = Keys({"OPENAI_API_KEY": KEY})
     keys.get("openai")
-    return PluginModel(cast("Any", Scripted(answer)), "mine:x", keys)
+    return PluginModel(cast("Any", Scripted(answer, price)), "mine:x", keys)
 
 
 async def reply_of(reply: Any) -> Reply:
@@ -92,9 +102,28 @@ async def test_model_error_keeps_its_kind_and_is_cleaned() -> None:
 
 async def test_fields_of_other_types_are_replaced() -> None:
     odd: Any = 7
-    reply = await reply_of(Reply(odd, odd, odd, odd, odd, odd, odd, odd))
+    reply = await reply_of(Reply(odd, odd, odd, odd, odd, odd, odd, odd, odd))
 
     assert reply == Reply("", Finish.OTHER, Usage(3, 0, exact=False), "", 7.0, (), "", "")
+
+
+async def test_warnings_are_cleaned_texts() -> None:
+    assert (await reply_of(Reply("Hi", warnings=cast("Any", [UNCLEAN, KEY, 7])))).warnings == (CLEAN, "…")
+
+
+@pytest.mark.parametrize("price", [7, Price(float("nan"), 0.0), Price(-1.0, 0.0), Price(0.0, cast("Any", "1"))])
+async def test_invalid_price_is_unknown(price: Any) -> None:
+    assert await model(lambda _on_text: None, price).price() is None
+    assert await model(lambda _on_text: None, Price(0.5, 1.0)).price() == Price(0.5, 1.0)
+
+
+async def test_failing_price_is_a_model_error_and_failing_close_is_nothing() -> None:
+    failing = model(lambda _on_text: None, ZeroDivisionError())
+
+    with pytest.raises(ModelError) as caught:
+        await failing.price()
+    assert "ZeroDivisionError" in caught.value.message
+    await failing.close()
 
 
 @pytest.mark.parametrize("cost", [float("nan"), float("inf"), -1.0, True, "1", 10**400])
