@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias, TypeVar, dataclass_transform
+from typing import Any, Final, TypeAlias, TypeVar, cast, dataclass_transform
 
 from engine.errors import EngineError
 
@@ -68,6 +68,16 @@ def _finite(number: str) -> float:
 def is_empty(value: Value) -> bool:
     """Whether a value is null, blank text, an empty list or an empty object."""
     return value is None or value in ([], {}) or (isinstance(value, str) and not value.strip())
+
+
+def as_object(value: object) -> dict[str, Any]:
+    """The value if it is an object, else an empty object."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def as_list(value: object) -> list[Any]:
+    """The value if it is a list, else an empty list."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 def nesting(value: Value) -> int:

@@ -32,7 +32,7 @@ from engine.exits.all_of import AllOf
 from engine.exits.condition import AnyConditionSpec, ConditionConfig, EndedIteration, Evidence, ExitCondition, Need
 from engine.exits.max_iterations import MAX_ITERATIONS
 from engine.text_sanitizing import shown
-from engine.values import Value
+from engine.values import Value, as_object
 
 KEY: Final = "condition"
 """The key of a listed condition that names it; all other keys are its settings."""
@@ -234,7 +234,7 @@ def condition_problems(entries: Iterable[object], field: str) -> Iterator[FieldP
 
 
 def _read(entry: object, place: str) -> tuple[Condition | None, list[FieldProblem]]:
-    settings = cast("dict[str, Any]", entry) if isinstance(entry, dict) else {}
+    settings = as_object(entry)
     name = settings.get(KEY)
     spec = _SPECS.get(name) if isinstance(name, str) else None
     if spec is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from typing import Any, Final, cast
+from typing import Final
 
 from engine.models.catalog import usual_provider
 from engine.models.providers import provider_named
@@ -13,16 +13,6 @@ from engine.text_sanitizing import shown
 
 _DURATION: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|h|d)")
 _SECONDS_PER_UNIT: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-
-
-def as_object(value: object) -> dict[str, Any]:
-    """The value if it is an object, else an empty object."""
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
-def as_list(value: object) -> list[Any]:
-    """The value if it is a list, else an empty list."""
-    return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 def as_text(value: object) -> str:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from engine.importing.fields import as_list, as_object
 from engine.importing.spec import ForeignObject, ImporterSpec
+from engine.values import as_list, as_object
 
 if TYPE_CHECKING:
     from engine.document.model import Workflow

@@ -15,7 +15,7 @@ from typing import Any, Final
 from engine.document.model import Workflow
 from engine.document.problems import DocumentError
 from engine.formatting import format_count
-from engine.importing.fields import MAIN_TOOL_PORT, as_list, as_number, as_object, as_text
+from engine.importing.fields import MAIN_TOOL_PORT, as_number, as_text
 from engine.importing.reactflow_nodes import (
     NODE_CONVERTERS,
     SUBFLOW_TYPES,
@@ -27,6 +27,7 @@ from engine.importing.reactflow_nodes import (
 from engine.importing.report import FieldReader, ImportReport
 from engine.importing.workflow_draft import WorkflowDraft
 from engine.text_sanitizing import shown
+from engine.values import as_list, as_object
 
 MAX_NODES: Final = 2_000
 MAX_EDGES: Final = 10_000

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from engine.document.model import FILE_SUFFIX, Workflow, stem_of
-from engine.importing.fields import TOOLS, as_list, as_number, as_object, as_text, map_tool
+from engine.importing.fields import TOOLS, as_number, as_text, map_tool
 from engine.importing.report import FieldReader, ImportReport
 from engine.text_sanitizing import shown
+from engine.values import as_list, as_object
 
 Config = dict[str, Any]
 

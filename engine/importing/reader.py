@@ -12,14 +12,13 @@ from engine.document.files import decoded_text, dumps, parse, read_file
 from engine.document.model import FORMAT, Workflow, is_workflow_file
 from engine.document.problems import DocumentError
 from engine.errors import EngineError
-from engine.importing.fields import as_object
 from engine.importing.importers import BUILT_IN, importable_suffixes, importers, known_formats
 from engine.importing.report import ImportReport, Outcome, ReportEntry
 from engine.importing.safe_yaml import read_yaml
 from engine.importing.spec import ForeignObject, ImporterSpec
 from engine.safe_file_io import decode_text
 from engine.text_sanitizing import shown
-from engine.values import Value
+from engine.values import Value, as_object
 
 _YAML_SUFFIXES: Final = frozenset({".yaml", ".yml"})
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from engine.document.model import Workflow
 from engine.document.problems import DocumentError
 from engine.formatting import format_count
-from engine.importing.fields import as_list, as_object, as_text, map_model
+from engine.importing.fields import as_text, map_model
 from engine.importing.report import FieldReader, ImportReport
 from engine.importing.workflow_draft import WorkflowDraft
 from engine.importing.yaml_steps_nodes import (
@@ -34,6 +34,7 @@ from engine.importing.yaml_steps_nodes import (
     translate_member,
 )
 from engine.text_sanitizing import shown
+from engine.values import as_list, as_object
 
 MAX_STEPS: Final = 1_000
 _MAX_CONCURRENCY: Final = 1_000

@@ -12,17 +12,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from engine.importing.fields import (
-    AGENT_TOOLS,
-    as_integer,
-    as_list,
-    as_object,
-    as_text,
-    map_tool,
-)
+from engine.importing.fields import AGENT_TOOLS, as_integer, as_text, map_tool
 from engine.importing.report import FieldReader, ImportReport
 from engine.importing.workflow_draft import WorkflowDraft
 from engine.text_sanitizing import shown
+from engine.values import as_list, as_object
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final
 
 from pydantic_core import from_json
 
@@ -22,6 +22,7 @@ from engine.errors import Fix, did_you_mean
 from engine.models.gguf_header import DamagedFileError, GgufError, GgufHeader, read_header
 from engine.models.protocol import GGUF_PREFIX, ModelError, ModelErrorKind, is_gguf_path
 from engine.safe_file_io import is_file, read_text_file
+from engine.values import as_list, as_object
 
 FOLDER_VARIABLE: Final = "LOOPWRIGHT_MODELS_FOLDER"
 """Environment variable with the path of the folder for downloaded models."""
@@ -302,12 +303,10 @@ def _ollama_files(folder: Path) -> Iterator[GgufFile]:
 def _blob(folder: Path, manifest: Path) -> Path | None:
     """Return the file with the weights that a manifest names; None without one."""
     try:
-        content: Any = from_json(read_text_file(manifest, _MAX_SMALL_FILE_BYTES))
+        content = from_json(read_text_file(manifest, _MAX_SMALL_FILE_BYTES))
     except (OSError, ValueError):
         return None
-    layers: Any = cast("dict[str, Any]", content).get("layers") if isinstance(content, dict) else None
-    for layer in cast("list[Any]", layers) if isinstance(layers, list) else []:
-        entry = cast("dict[str, Any]", layer) if isinstance(layer, dict) else {}
+    for entry in map(as_object, as_list(as_object(content).get("layers"))):
         digest = str(entry.get("digest"))
         if entry.get("mediaType") == _OLLAMA_WEIGHTS and _DIGEST.fullmatch(digest):
             blob = folder / "blobs" / digest.replace(":", "-")

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 from engine.errors import Fix
 from engine.formatting import format_count
@@ -33,7 +33,7 @@ from engine.models.protocol import ModelError, ModelErrorKind, OnText, Reply, Re
 from engine.models.quirks import ADAPTATIONS, Change, Changes, apply_changes, change_warnings
 from engine.models.tool_calls import describe_tools
 from engine.safe_file_io import is_file
-from engine.values import Value
+from engine.values import Value, as_object
 
 IDLE_S: Final = 300.0
 """How long a model stays in memory without a call."""
@@ -145,8 +145,7 @@ class GgufModel(EmbeddedModel):
             request = replace(request, stop=(*request.stop, _CHATML_END))
         body = {**(request.extra_parameters or {}), **request_body(request, self._loaded.control_tokens)}
         if request.reasoning_effort is not None:  # some chat templates use it
-            given = body.get("chat_template_kwargs")
-            arguments = cast("dict[str, Value]", given) if isinstance(given, dict) else {}
+            arguments = as_object(body.get("chat_template_kwargs"))
             body["chat_template_kwargs"] = {**arguments, "reasoning_effort": request.reasoning_effort}
         return body
 

@@ -12,11 +12,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from pydantic_core import from_json
 
 from engine.models.providers import AddressError, origin_of, provider_named
+from engine.values import as_list, as_object
 
 if TYPE_CHECKING:
     import httpx
@@ -122,18 +123,13 @@ async def _read(client: httpx.AsyncClient, address: str) -> bytes | None:
 def _names(content: bytes) -> list[str] | None:
     """Return the model names of a response in the format of Ollama or OpenAI, else None."""
     try:
-        parsed: Any = from_json(content)
+        parsed = from_json(content)
     except ValueError:
         return None
-    if not isinstance(parsed, dict):
-        return None
-    answer = cast("dict[str, Any]", parsed)
+    answer = as_object(parsed)
     entries, key = (answer["data"], "id") if "data" in answer else (answer.get("models"), "name")
-    if not isinstance(entries, list):
-        return None
-    listed = [cast("dict[str, Any]", entry) for entry in cast("list[Any]", entries) if isinstance(entry, dict)]
-    named = dict.fromkeys(_callable_name(str(entry.get(key, ""))) for entry in listed)
-    return [name for name in named if name][:MAX_MODELS]
+    names = (_callable_name(str(entry.get(key, ""))) for entry in map(as_object, as_list(entries)))
+    return [name for name in dict.fromkeys(names) if name][:MAX_MODELS] if isinstance(entries, list) else None
 
 
 def _callable_name(name: str) -> str:

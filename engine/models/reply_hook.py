@@ -12,11 +12,12 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import httpx
 
 from engine.models.reply_parser import ReplyParser, objects_in
+from engine.values import as_object
 
 _MAX_DIGITS: Final = 300
 _TEXT: Final = "."  # at most two characters: litellm ends streams that repeat a longer piece
@@ -207,10 +208,9 @@ async def on_response(response: httpx.Response) -> None:
 
 def _request_body(request: httpx.Request) -> dict[str, Any]:
     try:
-        body = json.loads(request.content)
+        return as_object(json.loads(request.content))
     except (ValueError, httpx.RequestNotRead):
         return {}
-    return cast("dict[str, Any]", body) if isinstance(body, dict) else {}
 
 
 def _with_model(placeholder: bytes, model: Any) -> bytes:

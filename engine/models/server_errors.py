@@ -24,7 +24,7 @@ from engine.formatting import format_timeout
 from engine.html_text import page_title
 from engine.models.keys import ADD_KEY, NO_KEY, Endpoint, Keys
 from engine.models.protocol import ModelError, ModelErrorKind
-from engine.values import TooDeepError, Value, compact_json
+from engine.values import TooDeepError, Value, as_object, compact_json
 
 _MAX_BODY_LENGTH: Final = 100_000
 _MAX_DEPTH: Final = 6
@@ -126,8 +126,7 @@ def _texts_of_object(found: dict[str, Any], depth: int) -> Iterator[str]:
 
 def _upstream_error(found: dict[str, Any]) -> object:
     """The error of the server behind a gateway (OpenRouter's `metadata.raw`)."""
-    metadata = found.get("metadata")
-    return _parsed(cast("dict[str, object]", metadata).get("raw")) if isinstance(metadata, dict) else None
+    return _parsed(as_object(found.get("metadata")).get("raw"))
 
 
 def _plain(text: str, depth: int) -> Iterator[str]:

@@ -7,7 +7,7 @@ runs anywhere, and the history contains what really ran. `engine.document.subflo
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
 from pydantic import Field, ValidationError
 
@@ -15,7 +15,7 @@ from engine.formatting import format_count
 from engine.nodes.input import InputConfig
 from engine.nodes.output import OutputConfig
 from engine.nodes.spec import Category, FieldProblem, NodeConfig, NodeSpec, Outputs, Port
-from engine.values import Value
+from engine.values import Value, as_list, as_object
 
 SUBFLOW = "subflow"
 
@@ -37,23 +37,12 @@ class SubflowConfig(NodeConfig):
     )
 
 
-def json_objects(value: Any) -> list[dict[str, Any]]:
-    """The objects in a JSON list; none for any other value."""
-    items = cast("list[object]", value) if isinstance(value, list) else []
-    return [cast("dict[str, Any]", item) for item in items if isinstance(item, dict)]
-
-
-def json_object(value: Any) -> dict[str, Any]:
-    """A JSON object; an empty one for any other value."""
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
 def _nodes(config: SubflowConfig, node_type: str) -> Iterator[tuple[str, dict[str, Any], bool]]:
     """Id and settings of the copy's nodes of one type, and whether each is enabled; malformed nodes are skipped."""
-    for node in json_objects((config.workflow or {}).get("nodes")):
+    for node in map(as_object, as_list((config.workflow or {}).get("nodes"))):
         node_id = node.get("id")
         if node.get("type") == node_type and isinstance(node_id, str):
-            yield node_id, json_object(node.get("config")), node.get("enabled") is not False
+            yield node_id, as_object(node.get("config")), node.get("enabled") is not False
 
 
 def _inputs(config: SubflowConfig) -> tuple[Port, ...]:
@@ -91,7 +80,7 @@ def _check(config: SubflowConfig) -> list[FieldProblem]:
 
 
 def _summary(config: SubflowConfig) -> str:
-    nodes = json_objects((config.workflow or {}).get("nodes"))
+    nodes = as_list((config.workflow or {}).get("nodes"))
     return config.file or (format_count(len(nodes), "node") if nodes else "")
 
 

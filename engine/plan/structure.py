@@ -22,12 +22,12 @@ from engine.exits.loop_conditions import KEY
 from engine.nodes.loop import LoopConfig
 from engine.nodes.node_registry import Registry, builtin_registry
 from engine.nodes.spec import LOOP, Pair
-from engine.nodes.subflow import SUBFLOW, SubflowConfig, json_object, json_objects
+from engine.nodes.subflow import SUBFLOW, SubflowConfig
 from engine.plan.graph_algorithms import Neighbors, find_cycle, topological_order
 from engine.plan.loop_bodies import Body, body_problems, find_body, pair, parents, waiting_problem
 from engine.plan.resolve import Link, Resolution, Resolved, links, resolve
 from engine.text_sanitizing import shown
-from engine.values import Value
+from engine.values import Value, as_list, as_object
 
 MAX_SUBFLOW_DEPTH: Final = 16
 """How deep subflows may nest; each level needs some of Python's stack."""
@@ -79,8 +79,9 @@ def depth(workflow: dict[str, Any]) -> int:
     deepest, level = 0, [workflow]
     while level and deepest <= MAX_SUBFLOW_DEPTH:
         deepest += 1
-        nodes = [node for each in level for node in json_objects(each.get("nodes"))]
-        level = json_objects([json_object(node.get("config")).get("workflow") for node in nodes])
+        nodes = [as_object(node) for each in level for node in as_list(each.get("nodes"))]
+        configs = (as_object(node.get("config")) for node in nodes)
+        level = [as_object(config["workflow"]) for config in configs if isinstance(config.get("workflow"), dict)]
     return deepest
 
 
@@ -105,9 +106,9 @@ def _with_model(node: Node, model: str, registry: Registry) -> Node:
     config = deepcopy(node.config)
     configs = [config] if spec is not None and "model" in spec.config.model_fields else []
     if node.type == "loop":
-        configs.append(json_object(config.get("judge")))
+        configs.append(as_object(config.get("judge")))
     if node.type == SUBFLOW:
-        configs.append(json_object(json_object(config.get("workflow")).setdefault("settings", {})))
+        configs.append(as_object(as_object(config.get("workflow")).setdefault("settings", {})))
     for settings in configs:
         if settings.get("model") is None:
             settings["model"] = model

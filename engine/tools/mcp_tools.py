@@ -21,7 +21,7 @@ from engine.formatting import format_json
 from engine.safe_file_io import read_text_file, replace_file
 from engine.tools.mcp_settings import McpServer
 from engine.tools.tool import AnyTool, Consent, Text, Tool, ToolContext, ToolError, whole_characters
-from engine.values import Value, nesting
+from engine.values import Value, as_list, nesting
 
 if TYPE_CHECKING:
     from engine.tools.mcp_connection import McpConnection
@@ -81,8 +81,7 @@ def parameters_of(schema: Mapping[str, Any]) -> type[ServedParameters]:
     given: Any = schema.get("properties") or {}
     if not isinstance(given, dict):
         raise UnusableSchemaError("its parameters are not an object")
-    listed = schema.get("required")
-    required = {name for name in cast("list[Any]", listed) if isinstance(name, str)} if isinstance(listed, list) else ()
+    required = {name for name in as_list(schema.get("required")) if isinstance(name, str)}
     properties: dict[str, Any] = {}
     names: dict[str, str] = {}
     fields: dict[str, Any] = {}
