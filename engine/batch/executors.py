@@ -320,8 +320,11 @@ def dask_executor(address: str = "", workers: int = 4) -> Generator[Executor]:
                 target = stack.enter_context(module.LocalCluster(n_workers=workers, threads_per_worker=1, **options))
             client: Any = stack.enter_context(module.Client(target, timeout=_CONNECT_S))
         except (OSError, ValueError, TypeError, RuntimeError) as error:
-            raise EngineError(
-                f'There is no Dask scheduler at "{address}".' if address else f"Dask cannot be started: {error}.",
-                "Check the address, such as tcp://host:8786, and whether the scheduler runs.",
-            ) from error
+            if address:
+                message = f'There is no Dask scheduler at "{address}".'
+                remedy = "Check the address, such as tcp://host:8786, and whether the scheduler runs."
+            else:
+                message = f"Dask cannot be started: {error}."
+                remedy = "Run fewer rows at the same time, or run them without Dask."
+            raise EngineError(message, remedy) from error
         yield client.get_executor(pure=False)  # not pure: equal rows run each

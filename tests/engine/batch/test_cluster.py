@@ -7,6 +7,7 @@ import json
 import os
 import signal
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -155,8 +156,44 @@ def test_cluster_that_does_not_start_is_reported(monkeypatch: pytest.MonkeyPatch
         raise RuntimeError("no worker came up")
 
     monkeypatch.setattr("distributed.LocalCluster", fail)
-    with pytest.raises(EngineError, match="no worker came up"), dask_executor():
+    with pytest.raises(EngineError, match="no worker came up") as failed, dask_executor():
         pass
+    assert "address" not in failed.value.remedy
+
+
+class Started(AbstractContextManager["Started"]):
+    """What was started of Dask: the arguments, and whether it runs."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.args, self.kwargs = args, kwargs
+        self.runs = True
+
+    def __exit__(self, *_: object) -> None:
+        self.runs = False
+
+    def get_executor(self, *, pure: bool = True) -> Any:
+        assert not pure, "equal rows run each"
+        return self
+
+
+@pytest.mark.parametrize("address", ["", "tcp://127.0.0.1:8786"])
+def test_client_of_a_local_cluster_or_of_an_address(monkeypatch: pytest.MonkeyPatch, address: str):
+    clusters: list[Started] = []
+
+    def start(**kwargs: Any) -> Started:
+        clusters.append(Started(**kwargs))
+        return clusters[-1]
+
+    monkeypatch.setattr("distributed.LocalCluster", start)
+    monkeypatch.setattr("distributed.Client", Started)
+    with dask_executor(address, workers=3) as executor:
+        assert isinstance(executor, Started)
+        assert executor.args == ((address,) if address else tuple(clusters))
+        assert executor.runs
+        for cluster in clusters:
+            assert (cluster.kwargs["n_workers"], cluster.kwargs["processes"], cluster.runs) == (3, True, True)
+    assert len(clusters) == (0 if address else 1)
+    assert not any(one.runs for one in (executor, *clusters))
 
 
 @pytest.mark.slow
