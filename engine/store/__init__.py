@@ -46,16 +46,12 @@ def open_store(path: Path | None = None, *, for_reading: bool = False) -> Store:
     if path is None:
         path = store_path()
         if not os.environ.get(PATH_VARIABLE, "").strip():
-            _make_folder(path.parent)
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise StoreError(
+                    f'The folder "{path.parent}" for the history cannot be created: {error.strerror}.',
+                    "Create that folder, or choose another file.",
+                    fix=Fix.CHOOSE_HISTORY,
+                ) from error
     return SqliteStore(path, for_reading=for_reading)
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreError(
-            f'The folder "{folder}" for the history cannot be created: {error.strerror}.',
-            "Create that folder, or choose another file.",
-            fix=Fix.CHOOSE_HISTORY,
-        ) from error

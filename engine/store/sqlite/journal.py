@@ -7,6 +7,7 @@ import re
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from engine.errors import EngineError
@@ -64,37 +65,42 @@ class SqliteJournal:
             self._run.failed(error)
 
 
+@dataclass(frozen=True, slots=True)
+class OpenedRun:
+    """A run that this process owns.
+
+    Attributes:
+        row: Its row id.
+        run_id: Its id.
+        source: Path of the workflow file.
+        state: State after the events so far (`Detail.SUMMARY`).
+        size: Bytes that it takes so far.
+    """
+
+    row: int
+    run_id: str
+    source: str
+    state: RunState
+    size: int
+
+
 class RunWriter:
     """Writes the events of one run, its summary and its references to blobs, on the writer thread.
 
     Args:
         writer: The writer thread.
-        run: Row id of the run.
-        run_id: Id of the run.
-        source: Path of the workflow file.
+        opened: The run.
         owner: Token of this process. If the row has another owner, the run was lost.
-        state: State after the events so far (`Detail.SUMMARY`).
-        size: Bytes that the run takes so far.
     """
 
-    def __init__(
-        self,
-        writer: WriterThread,
-        run: int,
-        run_id: str,
-        source: str,
-        owner: int,
-        state: RunState,
-        size: int,
-    ) -> None:
+    def __init__(self, writer: WriterThread, opened: OpenedRun, owner: int) -> None:
         self._writer = writer
-        self._run = run
-        self._run_id = run_id
-        self._source = source
+        self._run = opened.row
+        self._opened = opened
         self._owner = owner
-        self._state = self._safe_state = state
-        self._size = self._safe_size = size
-        self._blobs = BlobWriter(run)
+        self._state = self._safe_state = opened.state
+        self._size = self._safe_size = opened.size
+        self._blobs = BlobWriter(opened.row)
         self._values = ValueEncoder(self._blobs)
         self._paths: dict[str, tuple[int, str]] = {}
         self._on_stored: Callable[[int], None] | None = None
@@ -162,11 +168,11 @@ class RunWriter:
         Raises:
             StoreError: This process no longer owns the run.
         """
-        search = search_text(self._state.workflow, self._source)
+        search = search_text(self._state.workflow, self._opened.source)
         owner = None if self._is_closing else self._owner
         values = (*state_row(self._state), search, self._size, owner, self._run, self._owner)
         if connection.execute(_UPDATE, values).rowcount == 0:
-            raise run_lost(self._run_id)
+            raise run_lost(self._opened.run_id)
         if self._state.started != self._safe_state.started:
             connection.execute(_UPDATE_START, (self._state.started, self._run))
 

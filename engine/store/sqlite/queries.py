@@ -213,15 +213,6 @@ def summary_of(connection: sqlite3.Connection, run_id: str) -> RunSummary:
     return _read_summary(connection, row)
 
 
-def is_owned(connection: sqlite3.Connection, run_id: str) -> bool:
-    """Return whether a live process owns the run.
-
-    Raises:
-        StoreError: There is no such run.
-    """
-    return _of_run(connection, "owner", run_id)[0] in live_owners(connection)
-
-
 def ids_with_prefix(connection: sqlite3.Connection, prefix: str, most: int) -> list[str]:
     """Return the run ids with a prefix, newest first."""
     rows = connection.execute(
@@ -232,36 +223,17 @@ def ids_with_prefix(connection: sqlite3.Connection, prefix: str, most: int) -> l
     return [run_id for (run_id,) in rows]
 
 
-def number_of(connection: sqlite3.Connection, run_id: str) -> int:
-    """Return the row id of a run.
+def column_of(connection: sqlite3.Connection, run_id: str, column: str) -> Any:
+    """Return a column of a run; `id` is its row.
 
     Raises:
         StoreError: There is no such run.
     """
-    return _of_run(connection, "id", run_id)[0]
-
-
-def head_of(connection: sqlite3.Connection, run_id: str) -> tuple[str, str]:
-    """Return the stored document and options of a run.
-
-    Raises:
-        StoreError: There is no such run.
-    """
-    document, options = _of_run(connection, "document, options", run_id)
-    return document, options
-
-
-def _of_run(connection: sqlite3.Connection, columns: str, run_id: str) -> tuple[Any, ...]:
-    """Return columns of a run.
-
-    Raises:
-        StoreError: There is no such run.
-    """
-    query = f"SELECT {columns} FROM runs WHERE run_id = ?"  # noqa: S608 - constants
+    query = f"SELECT {column} FROM runs WHERE run_id = ?"  # noqa: S608 - constants
     row = connection.execute(query, (plain(run_id),)).fetchone()
     if row is None:
         raise no_such_run(run_id)
-    return row
+    return row[0]
 
 
 def reply_of(connection: sqlite3.Connection, key: str) -> str | None:
@@ -280,7 +252,7 @@ def read_events(
     preview: int | None,
 ) -> Iterator[AnyEvent]:
     """Yield the events of a run, page by page. No transaction is open between two events."""
-    run = number_of(connection, run_id)
+    run: int = column_of(connection, run_id, "id")
     values = ValueDecoder(BlobReader(connection), preview)
     parameters = {
         "first": (run << SEQ_BITS) + after + 1,

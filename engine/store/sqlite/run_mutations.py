@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import secrets
 import sqlite3
+import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import Final
 
@@ -20,11 +20,11 @@ from engine.run_state.state import QUESTION_EVENTS, Detail, RunState
 from engine.runner.run_storage import PostedAnswer, RunHead
 from engine.store.codec import encode_reply
 from engine.store.sqlite.blobs import BlobWriter
-from engine.store.sqlite.journal import RunWriter
+from engine.store.sqlite.journal import OpenedRun
 from engine.store.sqlite.queries import (
     IMPORTING,
     STATE_COLUMNS,
-    number_of,
+    column_of,
     plain,
     read_events,
     read_state,
@@ -34,7 +34,7 @@ from engine.store.sqlite.queries import (
 )
 from engine.store.sqlite.schema import SEQ_BITS
 from engine.store.sqlite.value_encoding import ValueEncoder, to_json
-from engine.store.sqlite.writer_thread import Owner, WriterThread, live_owners
+from engine.store.sqlite.writer_thread import Owner, live_owners
 from engine.store.store_protocol import (
     OPEN,
     RunStatus,
@@ -123,22 +123,7 @@ _LEFTOVERS: Final = f"""
 _OWNED: Final = f"SELECT id, owner, source, size, started, {STATE_COLUMNS} FROM runs WHERE run_id = ?"  # noqa: S608 - constants
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedRun:
-    """A run that this process owns."""
-
-    run: int
-    run_id: str
-    source: str
-    state: RunState
-    size: int
-
-    def writer(self, writer: WriterThread, owner: int) -> RunWriter:
-        """Create its writer."""
-        return RunWriter(writer, self.run, self.run_id, self.source, owner, self.state, self.size)
-
-
-def begin_run(connection: sqlite3.Connection, owner: Owner, head: RunHead, now: float) -> OpenedRun:
+def begin_run(connection: sqlite3.Connection, owner: Owner, head: RunHead) -> OpenedRun:
     """Create a run.
 
     Raises:
@@ -147,6 +132,7 @@ def begin_run(connection: sqlite3.Connection, owner: Owner, head: RunHead, now: 
     if connection.execute("SELECT 1 FROM runs WHERE run_id = ?", (head.run_id,)).fetchone():
         raise run_exists(head.run_id)
     owner.beat(connection)
+    now = time.time()
     state = RunState(head.run_id, Detail.SUMMARY, started=now, updated=now)
     options = to_json(head.options)
     row = (
@@ -164,7 +150,9 @@ def begin_run(connection: sqlite3.Connection, owner: Owner, head: RunHead, now: 
     )
     run = int(connection.execute(_INSERT, row).lastrowid or 0)
     blobs = BlobWriter(run)
-    document = to_json(_written(connection, blobs, head.document))
+    values = ValueEncoder(blobs)
+    values.begin(connection, "")
+    document = to_json(values.put(head.document, ("document",)))
     size = len(document) + len(options) + blobs.take_written()
     blobs.write_uses(connection)
     connection.execute("UPDATE runs SET document = ?, size = ? WHERE id = ?", (document, size, run))
@@ -237,7 +225,7 @@ def pin_run(connection: sqlite3.Connection, run_id: str, *, pinned: bool) -> Non
     Raises:
         StoreError: There is no such run.
     """
-    connection.execute("UPDATE runs SET pinned = ? WHERE id = ?", (pinned, number_of(connection, run_id)))
+    connection.execute("UPDATE runs SET pinned = ? WHERE id = ?", (pinned, column_of(connection, run_id, "id")))
 
 
 def set_source(connection: sqlite3.Connection, run_ids: Iterable[str], source: str) -> None:
@@ -262,12 +250,6 @@ def cache_reply(connection: sqlite3.Connection, key: str, run_id: str, reply: Re
     connection.execute("INSERT OR IGNORE INTO replies (key, run, body) VALUES (?, ?, ?)", (plain(key), row[0], body))
 
 
-def _written(connection: sqlite3.Connection, blobs: BlobWriter, document: str) -> object:
-    values = ValueEncoder(blobs)
-    values.begin(connection, "")
-    return values.put(document, ("document",))
-
-
 def post_answer(connection: sqlite3.Connection, run_id: str, posted: PostedAnswer) -> None:
     """Post an answer for the process that owns the run.
 
@@ -277,7 +259,7 @@ def post_answer(connection: sqlite3.Connection, run_id: str, posted: PostedAnswe
     body = to_json([posted.answer.choice, posted.answer.value, posted.answer.comment])
     cursor = connection.execute(
         "INSERT OR IGNORE INTO answers (run, question, path, body) VALUES (?, ?, ?, ?)",
-        (number_of(connection, run_id), posted.question, posted.path, body),
+        (column_of(connection, run_id, "id"), posted.question, posted.path, body),
     )
     if cursor.rowcount == 0:
         raise already_answered(posted.path)
@@ -285,7 +267,7 @@ def post_answer(connection: sqlite3.Connection, run_id: str, posted: PostedAnswe
 
 def remove_answer(connection: sqlite3.Connection, run_id: str, question: int) -> None:
     """Remove the pending answer to a question."""
-    run = number_of(connection, run_id)
+    run = column_of(connection, run_id, "id")
     connection.execute("DELETE FROM answers WHERE run = ? AND question = ?", (run, question))
 
 

@@ -46,15 +46,6 @@ def damaged_history(path: Path) -> StoreError:
     )
 
 
-def newer_history(path: Path) -> StoreError:
-    """Return the error for a file of a newer version."""
-    return StoreError(
-        f'The history "{path}" was written by a newer version of Loopwright. It was left unchanged.',
-        f"Install that version. {ELSEWHERE}",
-        fix=Fix.CHOOSE_HISTORY,
-    )
-
-
 def unwritable_history(path: Path) -> StoreError:
     """Return the error for a file that cannot be written, or whose folder cannot."""
     return StoreError(
@@ -114,23 +105,19 @@ def _of_sqlite(error: sqlite3.Error, path: Path) -> StoreError:
         return damaged_history(path)
     if isinstance(error, sqlite3.ProgrammingError) and code == 0:
         return store_closed()
+    if code in _UNWRITABLE:
+        return unwritable_history(path)
     name = f'The history "{path}"'
     if code in _BUSY:
         message = f"{name} is locked by another program.", "Close that program, or try again."
-    elif code == sqlite3.SQLITE_FULL or _says_no_room(error):
+    # If only the shared-memory file cannot grow, SQLite does not say that the disk is full.
+    elif code == sqlite3.SQLITE_FULL or getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_IOERR_SHMSIZE:
         message = f"{name} cannot grow: the disk is full.", "Free some space, or delete old runs."
     elif code == sqlite3.SQLITE_TOOBIG:
         message = "A value is too large to be stored (more than about 1 GB).", "Shorten it."
-    elif code in _UNWRITABLE:
-        return unwritable_history(path)
     else:
         message = f"{name} cannot be read or written: {error}.", f"Check the disk. {ELSEWHERE}"
     return StoreError(*message)
-
-
-def _says_no_room(error: sqlite3.Error) -> bool:
-    """Return whether the shared-memory file can't grow, which SQLite reports without saying that the disk is full."""
-    return getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_IOERR_SHMSIZE
 
 
 def _kind(error: sqlite3.Error) -> int:
@@ -437,7 +424,11 @@ def _migrate(
     finally:
         connection.rollback()
     if version > len(steps):
-        raise newer_history(path)
+        raise StoreError(
+            f'The history "{path}" was written by a newer version of Loopwright. It was left unchanged.',
+            f"Install that version. {ELSEWHERE}",
+            fix=Fix.CHOOSE_HISTORY,
+        )
     if version < len(steps):
         if not may_write:
             raise _unreadable_here(path, "it is of an older version, and is converted when it is opened")

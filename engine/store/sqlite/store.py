@@ -7,12 +7,10 @@ import json
 import secrets
 import sqlite3
 import threading
-import time
-from collections.abc import Collection, Generator, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any, Final
 
 from engine.errors import EngineError
@@ -22,7 +20,7 @@ from engine.runner.run_storage import PostedAnswer, RunHead
 from engine.store.codec import decode_reply
 from engine.store.sqlite import queries, run_mutations
 from engine.store.sqlite.blobs import BlobReader
-from engine.store.sqlite.journal import SqliteJournal
+from engine.store.sqlite.journal import OpenedRun, RunWriter, SqliteJournal
 from engine.store.sqlite.run_mutations import bytes_in_use, delete_run, free_pages, vacuum_file
 from engine.store.sqlite.schema import (
     BUSY_S,
@@ -36,7 +34,7 @@ from engine.store.sqlite.schema import (
     to_store_error,
 )
 from engine.store.sqlite.value_encoding import ValueDecoder
-from engine.store.sqlite.writer_thread import Owner, Task, WriterThread
+from engine.store.sqlite.writer_thread import Owner, Task, WriterThread, live_owners
 from engine.store.store_protocol import (
     ACTIVE,
     EVERY_RUN,
@@ -147,14 +145,14 @@ class SqliteStore:
 
     def begin(self, head: RunHead) -> SqliteJournal:
         """Start storing a run. Waits for the disk."""
-        now = time.time()
-        begun = self._writer.do(lambda connection: run_mutations.begin_run(connection, self._owner, head, now))
-        return SqliteJournal(self._writer, begun.writer(self._writer, self._owner.token))
+        return self._journal(lambda connection: run_mutations.begin_run(connection, self._owner, head))
 
     def reopen(self, run_id: str) -> SqliteJournal:
         """Continue storing a run. Waits for the disk."""
-        begun = self._writer.do(lambda connection: run_mutations.reopen_run(connection, self._owner, run_id))
-        return SqliteJournal(self._writer, begun.writer(self._writer, self._owner.token))
+        return self._journal(lambda connection: run_mutations.reopen_run(connection, self._owner, run_id))
+
+    def _journal(self, open_run: Callable[[sqlite3.Connection], OpenedRun]) -> SqliteJournal:
+        return SqliteJournal(self._writer, RunWriter(self._writer, self._writer.do(open_run), self._owner.token))
 
     def runs(self, which: RunFilter = EVERY_RUN, *, limit: int = 100, offset: int = 0) -> list[RunSummary]:
         """Return runs, newest first."""
@@ -175,7 +173,7 @@ class SqliteStore:
     def is_owned(self, run_id: str) -> bool:
         """Return whether a live process owns the run."""
         with self._readers.reading() as connection:
-            return queries.is_owned(connection, run_id)
+            return queries.column_of(connection, run_id, "owner") in live_owners(connection)
 
     def children(self, run_id: str) -> list[RunSummary]:
         """Return the forks of a run, oldest first."""
@@ -185,13 +183,13 @@ class SqliteStore:
     def document(self, run_id: str) -> str:
         """Return the workflow document of a run."""
         with self._readers.reading() as connection:
-            stored, _options = queries.head_of(connection, run_id)
-            return ValueDecoder(BlobReader(connection)).get(json.loads(stored))
+            stored = json.loads(queries.column_of(connection, run_id, "document"))
+            return ValueDecoder(BlobReader(connection)).get(stored)
 
     def options(self, run_id: str) -> dict[str, Any]:
         """Return the options of a run."""
         with self._readers.reading() as connection:
-            return json.loads(queries.head_of(connection, run_id)[1])
+            return json.loads(queries.column_of(connection, run_id, "options"))
 
     def events(
         self,
@@ -204,7 +202,7 @@ class SqliteStore:
     ) -> Iterator[AnyEvent]:
         """Iterate over the events of a run in order, reading them lazily."""
         with self._readers.reading() as connection:
-            queries.number_of(connection, run_id)  # raises for an unknown run now, not on iteration
+            queries.column_of(connection, run_id, "id")  # raises for an unknown run now, not on iteration
         return self._read_events(run_id, level, kinds, after, preview)
 
     def _read_events(
@@ -223,22 +221,28 @@ class SqliteStore:
         self._writer.do(run_mutations.delete_leftovers)
         imported = f"{queries.IMPORTING}{secrets.token_hex(6)}"
         journal = self.begin(dataclasses.replace(head, run_id=imported))
-        progress: SimpleQueue[int | EngineError] = SimpleQueue()
-        journal.watch(progress.put, progress.put)
+        failures: list[EngineError] = []
+        journal.watch(lambda _seq: None, failures.append)
         try:
             rest = iter(events)
             while batch := list(islice(rest, _IMPORTED_AT_ONCE)):
                 for event in batch:
                     journal.write(event)
-                _wait_for(progress, batch[-1].seq)
+                self._wait()
+                if failures:
+                    raise failures[0]
             run_id = self._writer.do(lambda connection: run_mutations.publish_import(connection, imported, head.run_id))
         except BaseException:
             journal.close()
-            self._writer.do(lambda connection: delete_run(connection, queries.number_of(connection, imported)))
+            self._writer.do(lambda connection: delete_run(connection, queries.column_of(connection, imported, "id")))
             raise
         journal.close()
-        self._writer.do(lambda _connection: None)  # the run is released before its id is returned
+        self._wait()  # the run is released before its id is returned
         return run_id
+
+    def _wait(self) -> None:
+        """Wait until everything that was queued before is stored, or has failed."""
+        self._writer.do(lambda _connection: None)
 
     def pending_answers(self, run_id: str) -> list[PostedAnswer]:
         """Return the pending answers of other processes for a run."""
@@ -328,17 +332,3 @@ class SqliteStore:
         opened, self._open_file = self._open_file, None
         if opened is not None:
             mark_closed(opened)
-
-
-def _wait_for(progress: SimpleQueue[int | EngineError], seq: int) -> None:
-    """Wait until an event is stored.
-
-    Raises:
-        EngineError: Storing failed.
-    """
-    while True:
-        reported = progress.get()
-        if isinstance(reported, EngineError):
-            raise reported
-        if reported >= seq:
-            return
