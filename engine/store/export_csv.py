@@ -77,19 +77,20 @@ def run_to_csv(state: RunState, document: str) -> Iterator[str]:
         state: The state after all events.
         document: The document as it ran.
     """
-    rows = [
-        (iteration.seq, _row(state.run_id, path, loop, iteration))
+    iterations = [
+        (iteration.seq, _iteration_row(path, loop, iteration))
         for path, loop in state.loops.items()
         for iteration in loop.all_iterations
     ]
-    yield csv_line(COLUMNS)
-    for _, row in sorted(rows, key=lambda pair: pair[0]):
-        yield csv_line(row)
+    rows = [row for _, row in sorted(iterations, key=lambda pair: pair[0])]
     if state.part is not None or not rows:
-        yield from map(csv_line, _output_rows(state, structure_or_empty(document)))
+        rows += _output_rows(state, structure_or_empty(document))
+    yield csv_line(COLUMNS)
+    for row in rows:
+        yield csv_line({"run": state.run_id, **row}.get(column) for column in COLUMNS)
 
 
-def _output_rows(state: RunState, structure: Structure) -> Iterator[tuple[Any, ...]]:
+def _output_rows(state: RunState, structure: Structure) -> Iterator[dict[str, Any]]:
     """Yield a row for each output of a run; of a partial run without any, for those of its node, with its figures."""
     node = None if state.outputs else part_node(state, structure)
     prefix = "" if node is None else f"{node.node_id}."
@@ -99,29 +100,20 @@ def _output_rows(state: RunState, structure: Structure) -> Iterator[tuple[Any, .
         figures = {"input_tokens": used.input_tokens, "output_tokens": used.output_tokens, "cost_usd": node.cost_usd}
         figures |= {"duration_s": node.duration_s, "warnings": "; ".join(node.warnings)}
     for name, value in run_outputs(state, structure).items():
-        values = {**figures, "run": state.run_id, "output": f"{prefix}{name}", "result": value}
-        yield tuple(values.get(column) for column in COLUMNS)
+        yield {**figures, "output": f"{prefix}{name}", "result": value}
 
 
-def _row(run_id: str, path: str, loop: LoopExecution, iteration: LoopIterationCompleted) -> tuple[Any, ...]:
-    return (
-        run_id,
-        path,
-        iteration.index + 1,
-        "yes" if loop.returned == iteration.index else "no",
-        None,
-        iteration.result,
-        iteration.feedback,
-        iteration.branch,
-        iteration.reason,
-        iteration.score,
-        iteration.similarity,
-        iteration.usage.input_tokens,
-        iteration.usage.output_tokens,
-        iteration.cost_usd,
-        iteration.duration_s,
-        "; ".join(iteration.warnings),
-    )
+def _iteration_row(path: str, loop: LoopExecution, iteration: LoopIterationCompleted) -> dict[str, Any]:
+    same = ("result", "feedback", "branch", "reason", "score", "similarity", "cost_usd", "duration_s")
+    return {
+        **{name: getattr(iteration, name) for name in same},
+        "loop": path,
+        "iteration": iteration.index + 1,
+        "returned": "yes" if loop.returned == iteration.index else "no",
+        "input_tokens": iteration.usage.input_tokens,
+        "output_tokens": iteration.usage.output_tokens,
+        "warnings": "; ".join(iteration.warnings),
+    }
 
 
 def _csv_cell(value: Value) -> Any:

@@ -81,11 +81,6 @@ def prompts_text(calls: Collection[ModelCall]) -> str:
     return "\n\n".join(f"{message.role}:\n{message.text}" for call in calls for message in call.request.messages)
 
 
-def replies_text(calls: Collection[ModelCall]) -> str:
-    """Join the replies of all calls of a node."""
-    return "\n\n".join(call.reply.text for call in calls)
-
-
 def node_result(node: NodeExecution) -> Value:
     """Return the one value of a node that `loop.last.ID` and a comparison show."""
     outputs = dict(node.outputs)
@@ -225,7 +220,7 @@ def _of_node(store: Store, run_id: str, place: Place, part: Section) -> str:
         return display_text(node_result(node))
     if not node.calls:
         raise StoreError(f"The node {place} has called no model.", "Choose a node that does, or compare results.")
-    return prompts_text(node.calls) if part is Section.PROMPT else replies_text(node.calls)
+    return prompts_text(node.calls) if part is Section.PROMPT else "\n\n".join(call.reply.text for call in node.calls)
 
 
 def nothing_stored_at(store: Store, run_id: str, place: Place) -> StoreError:

@@ -30,7 +30,6 @@ else:
 MIN_COPY_BYTES: Final = 48
 """Minimum length of a copied range in bytes; shorter ones cost more than they save."""
 
-_BLOCK: Final = 16_384
 _REACH: Final = 8
 
 
@@ -81,13 +80,14 @@ def encode_delta(text: bytes, base: StoredText | None, others: Sequence[StoredTe
 
 def _shared_ends(text: bytes, base: StoredText | None) -> tuple[int, int]:
     """Return the start and end of the new part between a common prefix and suffix worth copying."""
+    from rapidfuzz.distance import Postfix, Prefix  # a process that only reads needs neither
+
     if base is None:
         return 0, len(text)
     before = base.data
-    start = common_start(text, before) if text[:MIN_COPY_BYTES] == before[:MIN_COPY_BYTES] else 0
-    longest = min(len(text), len(before)) - start
-    shared = common_end(text, before, longest) if text[-MIN_COPY_BYTES:] == before[-MIN_COPY_BYTES:] else 0
-    return start, len(text) - shared
+    start = Prefix.similarity(text, before) if text[:MIN_COPY_BYTES] == before[:MIN_COPY_BYTES] else 0
+    has_end = text[-MIN_COPY_BYTES:] == before[-MIN_COPY_BYTES:]
+    return start, len(text) - (Postfix.similarity(text[start:], before[start:]) if has_end else 0)
 
 
 def _contained_texts(text: bytes, start: int, end: int, others: Sequence[StoredText]) -> list[tuple[int, CopyRange]]:
@@ -122,47 +122,6 @@ def _with_literals(text: bytes, copies: list[tuple[int, CopyRange]]) -> list[Pie
     if place < len(text):
         pieces.append(text[place:])
     return pieces
-
-
-def common_start(one: bytes, other: bytes) -> int:
-    """Return the length of the common prefix in bytes."""
-    shorter, longer = sorted((one, other), key=len)
-    if longer.startswith(shorter):
-        return len(shorter)
-    low = 0
-    while one[low : low + _BLOCK] == other[low : low + _BLOCK]:
-        low += _BLOCK
-    high = min(low + _BLOCK, len(shorter))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def common_end(one: bytes, other: bytes, longest: int) -> int:
-    """Return the length of the common suffix in bytes, at most `longest`."""
-    low = 0
-    while low < longest:
-        step = min(_BLOCK, longest - low)
-        if _before_end(one, low, step) != _before_end(other, low, step):
-            break
-        low += step
-    high = min(low + _BLOCK, longest)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if _before_end(one, low, middle - low) == _before_end(other, low, middle - low):
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def _before_end(data: bytes, skipped: int, length: int) -> bytes:
-    end = len(data) - skipped
-    return data[end - length : end]
 
 
 def pack_delta(pieces: Sequence[Piece]) -> tuple[bytes, bytes]:

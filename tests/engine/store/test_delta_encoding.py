@@ -10,8 +10,6 @@ from engine.store.sqlite.blobs import (
     CopyRange,
     Piece,
     StoredText,
-    common_end,
-    common_start,
     encode_delta,
     pack_delta,
     read_delta,
@@ -37,17 +35,6 @@ def test_delta_pieces_make_the_text(text: bytes, base: bytes, others: list[bytes
     if pieces is not None:
         assert _read(pieces, known) == text
         assert any(isinstance(piece, CopyRange) for piece in pieces)
-
-
-@given(one=_TEXTS, other=_TEXTS)
-def test_common_prefix_and_suffix_are_found(one: bytes, other: bytes):
-    start = common_start(one, other)
-    assert one[:start] == other[:start]
-    assert one[start : start + 1] != other[start : start + 1] or start == min(len(one), len(other))
-    longest = min(len(one), len(other))
-    end = common_end(one, other, longest)
-    assert one[len(one) - end :] == other[len(other) - end :]
-    assert end == longest or one[len(one) - end - 1] != other[len(other) - end - 1]
 
 
 def test_continued_text_is_a_copy_and_the_new_part():
