@@ -74,6 +74,11 @@ class EngineError(Exception):
         return f"{self.message} {self.remedy}".rstrip()
 
 
+def reason_of(error: Exception) -> str:
+    """Return why a file cannot be read or written: the system's reason, without the path, or the error's own text."""
+    return getattr(error, "strerror", None) or str(error)
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a question with the known name most similar to an unknown one, or an empty text."""
     import difflib  # rarely needed, and slow to import

@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 from pydantic.config import JsonDict
 from pydantic_core import PydanticCustomError, from_json
 
-from engine.errors import EngineError, Fix
+from engine.errors import EngineError, Fix, reason_of
 from engine.exits import MAX_ITERATIONS_CAP
 from engine.formatting import format_json
 from engine.models.catalog import MODEL_VARIABLE, check_model_name
@@ -510,8 +510,7 @@ def _read(path: Path) -> dict[str, Any]:
         except FileNotFoundError:
             continue
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise _unreadable(f"The settings in {file} cannot be read: {shown(reason, 200)}.") from error
+            raise _unreadable(f"The settings in {file} cannot be read: {shown(reason_of(error))}.") from error
         version = found.get("version")
         if isinstance(version, int) and version > VERSION:
             raise _unreadable(f"The settings in {file} come from a newer version of the program.")
@@ -545,8 +544,7 @@ def _unreadable(message: str) -> SettingsError:
 def _not_written(path: Path, error: Exception) -> SettingsError:
     if isinstance(error, TimeoutError):
         return SettingsBusyError(f"Another program is changing the settings in {path}.", "Try again.")
-    reason = getattr(error, "strerror", None) or error
-    return SettingsError(f"The settings cannot be saved in {path}: {shown(reason, 200)}.", "Check the folder.")
+    return SettingsError(f"The settings cannot be saved in {path}: {shown(reason_of(error))}.", "Check the folder.")
 
 
 def budget_limit(workflow: Workflow, name: str, default: float | None) -> float | None:

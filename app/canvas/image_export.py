@@ -21,7 +21,7 @@ from app.canvas.add_button_item import AddButtonItem
 from app.canvas.canvas_style import canvas_style
 from app.canvas.edge_item import EdgeItem
 from app.canvas.node_item import LodItem
-from engine.errors import EngineError
+from engine.errors import EngineError, reason_of
 from engine.safe_file_io import replace_file
 
 MARGIN: Final = 24.0
@@ -157,6 +157,5 @@ def _write(path: Path, data: bytes) -> None:
     try:
         replace_file(path, data, wait_for_disk=False)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        message = f'Could not write "{path}": {reason}.'
+        message = f'Could not write "{path}": {reason_of(error)}.'
         raise ExportError(message, "Choose another folder, or free some space.") from error

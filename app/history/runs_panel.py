@@ -50,7 +50,7 @@ from app.theme.style import ICON_SIZE, ThemedIcon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import STRETCH, MessageBar, PlainLabel, ResponsiveRow, plain_tool_tip, push_button, search_field, vbox
 from app.worker import Worker
-from engine.errors import EngineError
+from engine.errors import EngineError, reason_of
 from engine.safe_file_io import replace_file
 from engine.store.export_csv import BYTE_ORDER_MARK, run_to_csv
 from engine.store.export_markdown import run_to_markdown
@@ -81,8 +81,7 @@ def export_run(store: Store, run_id: str, form: str, path: Path) -> None:
     try:
         replace_file(path, (piece.encode("utf-8", "backslashreplace") for piece in _pieces(store, run_id, form)))
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise StoreError(f"Cannot write {path.name}: {reason}.", "Choose another folder or name.") from error
+        raise StoreError(f"Cannot write {path.name}: {reason_of(error)}.", "Choose another folder or name.") from error
 
 
 def _pieces(store: Store, run_id: str, form: str) -> Iterable[str]:

@@ -44,6 +44,7 @@ from app.theme.widgets import (
 )
 from app.worker import Worker
 from engine.document.model import Workflow
+from engine.errors import reason_of
 from engine.nodes.json_values import ConversionError, convert
 from engine.nodes.spec import PortType
 from engine.plan.structure import Structure, analyse
@@ -394,7 +395,7 @@ def _read_file(path: Path) -> tuple[str, str]:
     try:
         return read_text_file(path, MAX_FILE_BYTES), ""
     except (OSError, ValueError) as error:
-        return "", f"{path.name} cannot be read: {getattr(error, 'strerror', None) or error}."
+        return "", f"{path.name} cannot be read: {reason_of(error)}."
 
 
 class RunDialog(QDialog):

@@ -16,6 +16,7 @@ from typing import Final
 from engine.batch.table import MAX_BYTES, TABLE_REMEDY, Table, TableError, table_of_grid
 from engine.batch.text_encoding import decode_table
 from engine.batch.workbook import is_workbook, read_workbook
+from engine.errors import reason_of
 from engine.safe_file_io import decode_text, read_ordinary_file
 from engine.store.export_csv import is_own_table, value_of_csv_cell
 from engine.text_sanitizing import shown
@@ -111,8 +112,7 @@ def read_table(path: Path, *, sheet: str | None = None, encoding: str | None = N
     try:
         content = read_ordinary_file(path, MAX_BYTES)
     except (OSError, ValueError) as error:
-        reason = shown(getattr(error, "strerror", None) or error)
-        raise TableError(f"{name}: The table cannot be opened: {reason}.", "Check the path.") from None
+        raise TableError(f"{name}: The table cannot be opened: {shown(reason_of(error))}.", "Check the path.") from None
     return _with_rows(parse_table(content, path, sheet=sheet, encoding=encoding))
 
 

@@ -20,7 +20,7 @@ from engine.batch.read_table import is_json_lines, parse_table
 from engine.batch.rows import BatchRow, RowResult
 from engine.batch.table import TableError
 from engine.batch.workbook import MAX_ROWS, WORKBOOK_SUFFIXES, write_workbook
-from engine.errors import EngineError
+from engine.errors import EngineError, reason_of
 from engine.formatting import format_count
 from engine.safe_file_io import DISK_FULL, replace_file
 from engine.store.export_csv import BYTE_ORDER_MARK, RESULT_MARKS, csv_line
@@ -217,12 +217,11 @@ class ResultsFile:
         try:
             yield
         except (OSError, ValueError) as error:
-            reason = shown(getattr(error, "strerror", None) or error)
             has_journal = self._is_workbook and self._records
             journal = f" The rows so far are in {shown(self._journal.name)}." if has_journal else ""
             is_full = getattr(error, "errno", None) in DISK_FULL
             raise TableError(
-                f"{shown(self._path.name)}: The results cannot be written: {reason}.{journal}",
+                f"{shown(self._path.name)}: The results cannot be written: {shown(reason_of(error))}.{journal}",
                 f"{'Free some space' if is_full else 'Close the file in other programs'}, or choose another one.",
             ) from error
 

@@ -23,7 +23,7 @@ from engine.document.migrate import upgraded_config
 from engine.document.model import FILE_SUFFIX, Node, Workflow, is_workflow_file, stem_of
 from engine.document.problems import DocumentError, Severity
 from engine.document.subflows import refresh_subflows
-from engine.errors import EngineError
+from engine.errors import EngineError, reason_of
 from engine.formatting import format_count
 from engine.nodes.node_names import find_node
 from engine.nodes.node_registry import builtin_registry
@@ -213,7 +213,7 @@ def text_or_file(value: str, what: str) -> str:
     except NotTextError as error:
         reason, remedy = str(error), "Save it as UTF-8."
     except (OSError, ValueError) as error:
-        reason = shown(getattr(error, "strerror", None) or error)
+        reason = shown(reason_of(error))
         remedy = "Check the path. For a value that begins with @, write @@."
     raise InputError(f'The file "{shown(path)}" for {what} cannot be read: {reason}.', remedy)
 

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from engine.errors import EngineError
+from engine.errors import EngineError, reason_of
 from engine.formatting import format_count
 from engine.text_sanitizing import harmless, shown
 
@@ -119,10 +119,8 @@ def write_file(file: Path, texts: Iterable[str]) -> None:
     try:
         replace_file(file, (text.encode("utf-8", "backslashreplace") for text in texts))
     except (OSError, ValueError) as error:
-        reason = shown(getattr(error, "strerror", None) or error)
-        raise EngineError(
-            f"{shown(file)}: The file cannot be written: {reason}.", "Check the folder, or choose another file with -o."
-        ) from error
+        message = f"{shown(file)}: The file cannot be written: {shown(reason_of(error))}."
+        raise EngineError(message, "Check the folder, or choose another file with -o.") from error
 
 
 def prepare_streams(*, on_windows: bool = os.name == "nt") -> None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_core import PydanticCustomError
 
-from engine.errors import EngineError, Fix
+from engine.errors import EngineError, Fix, reason_of
 from engine.formatting import format_json
 from engine.safe_file_io import read_text_file, replace_file, user_path
 from engine.text_sanitizing import shown
@@ -116,7 +116,7 @@ def read_extensions(path: Path) -> Extensions:
     except FileNotFoundError:
         return Extensions()
     except (OSError, ValueError) as error:
-        raise ExtensionsError(f"{path} cannot be read: {_reason(error)}.", "Check the file.") from error
+        raise ExtensionsError(f"{path} cannot be read: {reason_of(error)}.", "Check the file.") from error
     try:
         return Extensions.model_validate_json(content)
     except ValidationError as error:
@@ -142,11 +142,7 @@ def write_extensions(path: Path, extensions: Extensions) -> None:
 
 
 def _not_written(path: Path, error: Exception) -> ExtensionsError:
-    return ExtensionsError(f"{path} cannot be written: {_reason(error)}.", "Check the folder.")
-
-
-def _reason(error: Exception) -> object:
-    return getattr(error, "strerror", None) or error
+    return ExtensionsError(f"{path} cannot be written: {reason_of(error)}.", "Check the folder.")
 
 
 def activate_extensions(extensions: Extensions, path: Path) -> list[EngineError]:

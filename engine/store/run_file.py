@@ -18,6 +18,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, Literal, cast, get_args, get_origin
 
+from engine.errors import reason_of
 from engine.events import AnyEvent, NodeAnswered, NodeCompleted, NodeFailed, NodeToolCalled, RunStarted
 from engine.formatting import format_json
 from engine.models.protocol import reads_this_machine
@@ -222,8 +223,7 @@ def read_run_file(path: Path) -> tuple[RunHead, list[AnyEvent]]:
     try:
         content = read_text_file(path, MAX_BYTES)
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise StoreError(f"{name}: The file cannot be opened: {shown(reason)}.", "Check the path.") from error
+        raise StoreError(f"{name}: The file cannot be opened: {shown(reason_of(error))}.", "Check the path.") from error
     return run_from_json(content, name)
 
 

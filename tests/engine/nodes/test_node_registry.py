@@ -2,6 +2,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from engine import validate
+from engine.document.model import Node, Workflow
 from engine.nodes.node_registry import Registry, builtin_registry
 
 
@@ -20,6 +24,15 @@ def test_a_type_is_found_by_its_name_alone() -> None:
     )
     assert registry.find("LLM") is None
     assert registry.find("") is None
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("lop", "loop"), ("rooter", "router"), ("LLM", "llm"), ("llms", "llm"), ("zzzzzz", None), ("", None)],
+)
+def test_a_problem_suggests_the_type_with_the_most_similar_name(written: str, meant: str | None) -> None:
+    (problem,) = (one for one in validate(Workflow(nodes=(Node(id="n", type=written),))) if one.code == "unknown-type")
+    assert problem.remedy.startswith(f'Did you mean "{meant}"? ' if meant else "If ")
 
 
 def test_added_types_follow_and_replace_types_of_the_same_name() -> None:
