@@ -48,7 +48,16 @@ from app.history.runs_model import (
 from app.history.store_client import StoreClient
 from app.theme.style import ICON_SIZE, ThemedIcon, style
 from app.theme.tokens import UNIT
-from app.theme.widgets import STRETCH, MessageBar, PlainLabel, ResponsiveRow, plain_tool_tip, push_button, search_field, vbox
+from app.theme.widgets import (
+    STRETCH,
+    MessageBar,
+    PlainLabel,
+    ResponsiveRow,
+    plain_tool_tip,
+    push_button,
+    search_field,
+    vbox,
+)
 from app.worker import Worker
 from engine.errors import EngineError, reason_of
 from engine.safe_file_io import replace_file
