@@ -308,9 +308,10 @@ def _download(name: str) -> tuple[ModelFile, Path]:
 
 
 def _list_catalog(*, as_json: bool) -> None:
+    from engine.models.demo_weights import FILE as DEMO_FILE
     from engine.models.file_download import partial_size, paused_downloads
     from engine.models.gguf_files import models_folder
-    from engine.models.model_hub import CATALOG, machine_memory
+    from engine.models.model_hub import CATALOG, DEMO, machine_memory
 
     paused = paused_downloads(models_folder())
     if as_json:
@@ -347,8 +348,10 @@ def _list_catalog(*, as_json: bool) -> None:
     for one in paused:
         done = f"{format_bytes(partial_size(one.target))} of {format_bytes(one.size)}"
         query, note = ("?...", ", with the whole query of its address") if one.has_query else ("", "")
-        address = quote_argument(f"{one.address}{query}")
-        out().line(f"Paused: {one.target} ({done}). Resume it{note}: loopwright models get {address}")
+        name = quote_argument(f"{one.address}{query}")
+        if one.target.name == DEMO_FILE:  # its address is that of a package
+            name, note = DEMO, ""
+        out().line(f"Paused: {one.target} ({done}). Resume it{note}: loopwright models get {name}")
 
 
 def _describe_download(model: ModelFile) -> None:

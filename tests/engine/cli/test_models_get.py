@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import random
 import signal
@@ -19,7 +20,7 @@ import pytest
 
 from engine.formatting import format_bytes
 from engine.models import file_download
-from engine.models.demo_weights import find_weights
+from engine.models.demo_weights import FILE, find_weights
 from engine.models.file_download import partial_size
 from engine.models.model_hub import CATALOG
 from tests.engine.cli.kit import PROGRAM, Program, environment, refine, write
@@ -122,6 +123,20 @@ def test_download_that_is_canceled_before_anything_has_arrived_starts_again(
     assert ended.code == 130
     assert "starts it again" in ended.err
     assert "resumes" not in ended.err
+
+
+def test_paused_download_of_the_demo_model_is_resumed_and_deleted_by_its_name(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / f"{FILE}.part").write_bytes(b"half")
+    state = {"version": "1", "size": 8, "address": "https://index.example/demo.whl", "has_query": True}
+    (tmp_path / f"{FILE}.part.json").write_text(json.dumps(state))
+    listed = program("models", "get").out
+
+    assert "loopwright models get demo\n" in listed
+    assert "index.example" not in listed
+    assert program("models", "remove", "demo", "--yes").code == 0
+    assert left(tmp_path) == []
 
 
 def test_result_and_progress_are_apart(hub: LoopbackHub, program: Program, tmp_path: Path) -> None:

@@ -483,6 +483,7 @@ class TestDisk:
         error = await refused(hub, target)
 
         assert (error.kind, "is full" in error.message) == (ModelErrorKind.UNAVAILABLE, True)
+        assert "resume" in error.remedy
 
     async def test_what_fitted_on_the_disk_is_resumed(self, hub: LoopbackHub, target: Path) -> None:
         resource = pytest.importorskip("resource", reason="limits of a process, which Windows does not have")
