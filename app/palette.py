@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from PySide6.QtCore import (
-    QAbstractListModel,
     QEvent,
     QMimeData,
     QModelIndex,
@@ -40,6 +39,8 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QAbstractScrollArea,
     QListView,
+    QListWidget,
+    QListWidgetItem,
     QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
@@ -50,7 +51,7 @@ from app.gallery.gallery import Template, bundled_templates
 from app.search import match_score
 from app.theme.style import elide_two_lines, icon, style
 from app.theme.tokens import FONT_SIZE_SMALL, UNIT
-from app.theme.widgets import PlainLabel, plain_tool_tip, search_field, vbox
+from app.theme.widgets import PlainLabel, disabled_item, plain_tool_tip, search_field, vbox
 from engine.nodes.node_registry import Registry
 from engine.nodes.spec import PAIR_BY_END, AnySpec, Category
 from engine.tools.registry import all_tools, builtin_tools
@@ -151,7 +152,7 @@ class EntryDelegate(QStyledItemDelegate):
 
     def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:
         """Return the height of a header or entry."""
-        row = _row(index)
+        row: PaletteEntry = index.data(_ENTRY)
         if row.kind is EntryKind.HEADER:
             return QSize(0, QFontMetrics(_small()).height() + 4 * UNIT)
         room = (
@@ -163,7 +164,7 @@ class EntryDelegate(QStyledItemDelegate):
         self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
     ) -> None:
         """Draw one entry."""
-        row = _row(index)
+        row: PaletteEntry = index.data(_ENTRY)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if row.kind is EntryKind.HEADER:
@@ -221,14 +222,6 @@ def drag_pixmap(row: PaletteEntry, ratio: float) -> QPixmap:
     return pixmap
 
 
-def _row(index: QModelIndex | QPersistentModelIndex) -> PaletteEntry:
-    model = index.model()
-    assert isinstance(model, PaletteModel)
-    row = model.entry_at(index)
-    assert row is not None
-    return row
-
-
 def _small(weight: QFont.Weight = QFont.Weight.Normal) -> QFont:
     return style().font(FONT_SIZE_SMALL, weight)
 
@@ -283,74 +276,19 @@ def _paint_row(painter: QPainter, option: QStyleOptionViewItem, row: PaletteEntr
 
 
 MIME_TYPES: Final = {EntryKind.NODE: NODE_MIME, EntryKind.TEMPLATE: TEMPLATE_MIME}
+_ENTRY: Final = Qt.ItemDataRole.UserRole
+"""Role of an item's entry."""
 
-Index = QModelIndex | QPersistentModelIndex
 
-
-class PaletteModel(QAbstractListModel):
-    """The entries as a list model. Headers can be neither selected nor dragged."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._rows: list[PaletteEntry] = []
-
-    def set_entries(self, entries: list[PaletteEntry]) -> None:
-        """Replace the entries."""
-        self.beginResetModel()
-        self._rows = entries
-        self.endResetModel()
-
-    def entry_at(self, index: Index) -> PaletteEntry | None:
-        """Return the entry at an index, or None."""
-        return self._rows[index.row()] if index.isValid() and index.row() < len(self._rows) else None
-
-    def first(self) -> QModelIndex:
-        """Return the index of the first selectable entry, or an invalid one."""
-        at = next((at for at, row in enumerate(self._rows) if row.kind is not EntryKind.HEADER), -1)
-        return self.index(at, 0) if at >= 0 else QModelIndex()
-
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008 - Qt's own signature
-        """Return the number of entries."""
-        return 0 if parent.isValid() else len(self._rows)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Return title, tooltip and accessible text."""
-        row = self.entry_at(index)
-        if row is None:
-            return None
-        match role:
-            case Qt.ItemDataRole.DisplayRole:
-                return row.title
-            case Qt.ItemDataRole.ToolTipRole:
-                return plain_tool_tip(row.help)
-            case Qt.ItemDataRole.AccessibleTextRole:
-                return f"{row.title}: {row.help}" if row.help else row.title
-            case _:
-                return None
-
-    def flags(self, index: Index) -> Qt.ItemFlag:
-        """Return what can be done with an entry."""
-        row = self.entry_at(index)
-        if row is None or row.kind is EntryKind.HEADER:
-            return Qt.ItemFlag.NoItemFlags
-        return Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemIsDragEnabled
-
-    def mimeTypes(self) -> list[str]:
-        """Return the MIME types of drags."""
-        return [NODE_MIME, TEMPLATE_MIME]
-
-    def mimeData(self, indexes: Sequence[Index]) -> QMimeData:
-        """Return the type's name or the template's path as UTF-8."""
-        data = QMimeData()
-        for index in indexes:
-            row = self.entry_at(index)
-            if row is not None and row.kind in MIME_TYPES:
-                data.setData(MIME_TYPES[row.kind], row.key.encode())
-        return data
-
-    def supportedDragActions(self) -> Qt.DropAction:
-        """Allow copying only."""
-        return Qt.DropAction.CopyAction
+def _item(row: PaletteEntry) -> QListWidgetItem:
+    if row.kind is EntryKind.HEADER:
+        item = disabled_item(row.title)
+    else:
+        item = QListWidgetItem(row.title)
+        item.setToolTip(plain_tool_tip(row.help))
+        item.setData(Qt.ItemDataRole.AccessibleTextRole, f"{row.title}: {row.help}" if row.help else row.title)
+    item.setData(_ENTRY, row)
+    return item
 
 
 def run_drag(drag: QDrag) -> None:
@@ -358,8 +296,8 @@ def run_drag(drag: QDrag) -> None:
     drag.exec(Qt.DropAction.CopyAction)
 
 
-class EntryList(QListView):
-    """List of entries.
+class EntryList(QListWidget):
+    """List of entries. Headers can be neither selected nor dragged.
 
     Signals:
         entry_chosen: An entry is to be added or opened.
@@ -372,11 +310,9 @@ class EntryList(QListView):
     entry_chosen = Signal(object)
     top_reached = Signal()
 
-    def __init__(self, model: PaletteModel) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self.run_drag: Callable[[QDrag], None] = run_drag
-        self._rows = model
-        self.setModel(model)
         self.setItemDelegate(EntryDelegate(self))
         self.setProperty("bare", "rows")
         self.setAccessibleName("Nodes and templates")
@@ -386,16 +322,27 @@ class EntryList(QListView):
         self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setResizeMode(QListView.ResizeMode.Adjust)
-        self.doubleClicked.connect(self._choose)
+        self.itemDoubleClicked.connect(self._choose)
+
+    def show_entries(self, entries: Iterable[PaletteEntry]) -> None:
+        """Replace the entries."""
+        self.clear()
+        for row in entries:
+            self.addItem(_item(row))
+
+    @property
+    def first(self) -> QListWidgetItem | None:
+        """The first entry that is no header."""
+        items = map(self.item, range(self.count()))
+        return next((item for item in items if item.flags() & Qt.ItemFlag.ItemIsSelectable), None)
 
     def startDrag(self, _actions: Qt.DropAction) -> None:
-        """Drag the current entry as a card."""
-        index = self.currentIndex()
-        row = self._rows.entry_at(index)
-        if row is None or row.kind is EntryKind.HEADER:
-            return
+        """Drag the current entry as a card: the type's name or the template's path as UTF-8."""
+        row: PaletteEntry = self.currentItem().data(_ENTRY)
+        data = QMimeData()
+        data.setData(MIME_TYPES[row.kind], row.key.encode())
         drag = QDrag(self)
-        drag.setMimeData(self._rows.mimeData([index]))
+        drag.setMimeData(data)
         drag.setPixmap(drag_pixmap(row, self.devicePixelRatioF()))
         drag.setHotSpot(QPoint(4 * UNIT, 4 * UNIT))
         self.run_drag(drag)
@@ -404,8 +351,8 @@ class EntryList(QListView):
         """Choose with Enter; leave to the filter with Up on the first entry."""
         if event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter}:
             event.accept()
-            self._choose(self.currentIndex())
-        elif event.key() == Qt.Key.Key_Up and self.currentIndex() == self._rows.first():
+            self._choose(self.currentItem())
+        elif event.key() == Qt.Key.Key_Up and self.currentItem() is self.first:
             event.accept()
             self.top_reached.emit()
         else:
@@ -417,10 +364,9 @@ class EntryList(QListView):
         if event.size().width() != event.oldSize().width():
             self.scheduleDelayedItemsLayout()
 
-    def _choose(self, index: QModelIndex) -> None:
-        row = self._rows.entry_at(index)
-        if row is not None and row.kind is not EntryKind.HEADER:
-            self.entry_chosen.emit(row)
+    def _choose(self, item: QListWidgetItem | None) -> None:
+        if item is not None and item.flags() & Qt.ItemFlag.ItemIsSelectable:
+            self.entry_chosen.emit(item.data(_ENTRY))
 
 
 class Palette(QWidget):
@@ -438,12 +384,11 @@ class Palette(QWidget):
         super().__init__()
         self._registry = registry
         self._templates, _problems = bundled_templates()
-        self._model = PaletteModel()
         self.filter = search_field("Filter nodes", "Filter nodes and templates")
         self.filter.textChanged.connect(self._show)
         self.filter.returnPressed.connect(self._choose_first)
         self.filter.installEventFilter(self)
-        self.list = EntryList(self._model)
+        self.list = EntryList()
         self.list.entry_chosen.connect(self._chosen)
         self.list.top_reached.connect(self.filter.setFocus)
         self._nothing = PlainLabel("No matches. Try a different filter.", look="dim", wrap=True)
@@ -471,9 +416,8 @@ class Palette(QWidget):
         return super().eventFilter(watched, event)
 
     def _go_to_list(self) -> None:
-        first = self._model.first()
-        if first.isValid():
-            self.list.setCurrentIndex(first)
+        if self.list.first is not None:
+            self.list.setCurrentItem(self.list.first)
             self.list.setFocus(Qt.FocusReason.TabFocusReason)
 
     def refresh(self) -> None:
@@ -481,16 +425,15 @@ class Palette(QWidget):
         self._show(self.filter.text())
 
     def _show(self, query: str) -> None:
-        self._model.set_entries(palette_entries(self._registry, self._templates, query))
-        is_empty = self._model.rowCount() == 0
+        self.list.show_entries(palette_entries(self._registry, self._templates, query))
+        is_empty = not self.list.count()
         self._nothing.setVisible(is_empty)
         self.list.setVisible(not is_empty)
         self.list.scrollToTop()
 
     def _choose_first(self) -> None:
-        row = self._model.entry_at(self._model.first())
-        if row is not None and self.filter.text().strip():
-            self._chosen(row)
+        if self.list.first is not None and self.filter.text().strip():
+            self._chosen(self.list.first.data(_ENTRY))
 
     def _chosen(self, row: PaletteEntry) -> None:
         if row.kind is EntryKind.NODE:

@@ -203,19 +203,6 @@ def test_list_has_no_frame(palette: Palette) -> None:
     assert image.pixelColor(0, image.height() // 2) == image.pixelColor(4, image.height() // 2)
 
 
-def test_drag_only_copies_and_supports_both_mime_types(palette: Palette) -> None:
-    model = palette.list.model()
-    assert model.supportedDragActions() == Qt.DropAction.CopyAction
-    assert model.mimeTypes() == [NODE_MIME, TEMPLATE_MIME]
-    assert model.mimeData([model.index(titles(palette).index("Logic"), 0)]).formats() == []
-
-
-def test_invalid_index_has_no_data(palette: Palette) -> None:
-    model = palette.list.model()
-    assert model.data(model.index(-1, 0)) is None
-    assert model.rowCount(model.index(0, 0)) == 0
-
-
 def test_down_in_a_filter_without_matches_keeps_the_focus(qtbot: QtBot, palette: Palette) -> None:
     palette.filter.setFocus()
     qtbot.waitUntil(palette.filter.hasFocus)

@@ -106,13 +106,13 @@ def _current(workbench: Workbench) -> DocumentPage:
 
 def _palette_row(workbench: Workbench, node_type: str) -> Sequence[int]:
     rows = workbench.palette_panel.list
-    model = rows.model()
-    index = next(
-        model.index(at, 0)
-        for at in range(model.rowCount())
-        if (entry := model.entry_at(model.index(at, 0))).kind is EntryKind.NODE and entry.key == node_type
+    items = map(rows.item, range(rows.count()))
+    wanted = next(
+        item
+        for item in items
+        if (entry := item.data(Qt.ItemDataRole.UserRole)).kind is EntryKind.NODE and entry.key == node_type
     )
-    row = rows.viewport().mapTo(workbench.window, rows.visualRect(index).center())
+    row = rows.viewport().mapTo(workbench.window, rows.visualItemRect(wanted).center())
     return row.x(), row.y()
 
 
