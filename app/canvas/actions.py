@@ -24,7 +24,7 @@ class CanvasAction:
         name: Internal name.
         text: Text in menus.
         keys: Shortcuts; menus show the first.
-        needs: Required selection: nothing, `nodes`, `two`, `three` nodes, `one` node, a `subflow`, a
+        needs: Required selection: nothing, `nodes`, `two`, `three` nodes, `one` node, `one item`, a `subflow`, a
             `loop` or iterator, something `wrapped` (a loop, subflow or frame), a node that can be pinned (`pinnable`)
             or is `pinned`, or `any` item.
         icon: Name of the icon, or empty.
@@ -46,7 +46,7 @@ EDIT: Final = (
     CanvasAction("delete_reconnect", "Delete and reconnect", ("Ctrl+Del", "Ctrl+Backspace"), "nodes"),
     CanvasAction("set_up", "Edit properties", ("Return", "Enter"), "nodes", "mdi6.tune-variant"),
     CanvasAction("open_subflow", "Open subflow", ("Ctrl+E",), "subflow", "mdi6.file-tree"),
-    CanvasAction("rename", "Rename", ("F2",), "one", "mdi6.pencil-outline"),
+    CanvasAction("rename", "Rename", ("F2",), "one item", "mdi6.pencil-outline"),
     CanvasAction("toggle_enabled", "Enable or disable", ("E",), "nodes", "mdi6.power"),
     CanvasAction("toggle_ports", "Show or hide more outputs", ("O",), "one"),
 )
@@ -96,8 +96,6 @@ SUBMENUS: Final = {"Select": SELECT, "Add": ADD, "Wrap": WRAP, "Arrange": ARRANG
 
 ALL: Final = (*EDIT, *PIN, *SELECT, *ADD, *WRAP, *ARRANGE, *VIEW)
 
-_LEAST: Final = {"": 0, "nodes": 1, "two": 2, "three": 3}
-
 
 def make_actions(view: QWidget, handlers: Mapping[str, Callable[[], object]]) -> dict[str, QAction]:
     """Create the actions of a canvas; their shortcuts work while its view has the focus."""
@@ -116,48 +114,13 @@ def make_actions(view: QWidget, handlers: Mapping[str, Callable[[], object]]) ->
     return made
 
 
-def enable(
-    actions: Mapping[str, QAction],
-    nodes: int,
-    others: int,
-    *,
-    is_subflow: bool = False,
-    is_loop: bool = False,
-    is_wrapped: bool = False,
-    is_pinnable: bool = False,
-    is_pinned: bool = False,
-) -> None:
-    """Enable the actions that apply to a selection.
-
-    Args:
-        actions: The actions by name.
-        nodes: Number of selected nodes.
-        others: Number of other selected items.
-        is_subflow: Whether the only selected node is a subflow.
-        is_loop: Whether the selection contains a loop, an iterator or the end of one.
-        is_wrapped: Whether the selection contains one of these or a subflow, or is a frame.
-        is_pinnable: Whether the only selected node can be pinned.
-        is_pinned: Whether it is pinned.
-    """
-    pin = "Edit pinned value…" if is_pinned else "Pin output…"
+def enable(actions: Mapping[str, QAction], selection: Mapping[str, bool]) -> None:
+    """Enable the actions that apply to a selection: what it is, by the words of `CanvasAction.needs`."""
+    pin = "Edit pinned value…" if selection["pinned"] else "Pin output…"
     actions["pin"].setText(pin)
     actions["pin"].setToolTip(pin.rstrip("…"))
     for spec in ALL:
-        if spec.needs == "any":
-            possible = nodes + others > 0
-        elif spec.needs == "subflow":
-            possible = nodes == 1 and is_subflow
-        elif spec.needs == "loop":
-            possible = is_loop
-        elif spec.needs == "wrapped":
-            possible = is_wrapped
-        elif spec.needs in {"pinnable", "pinned"}:
-            possible = nodes == 1 and (is_pinnable if spec.needs == "pinnable" else is_pinned)
-        elif spec.needs == "one":
-            possible = nodes == 1 or (spec.name == "rename" and nodes + others == 1)
-        else:
-            possible = nodes >= _LEAST[spec.needs]
-        actions[spec.name].setEnabled(possible)
+        actions[spec.name].setEnabled(not spec.needs or selection[spec.needs])
 
 
 def _without_arguments(handler: Callable[[], object]) -> Callable[[], None]:

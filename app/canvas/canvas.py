@@ -332,25 +332,26 @@ class Canvas(QWidget):
             self.view.toggle_ports(node_id)
 
     def _enable_actions(self) -> None:
-        others = len(self.view.annotations.selected) + len(self.commands.selected_edges)
-        selection = self.session.selection
-        first = self.session.node(selection[0]) if selection else None
-        is_subflow = first is not None and first.type == SUBFLOW
-        types = {node.type for node_id in selection if (node := self.session.node(node_id)) is not None}
+        session, annotations = self.session, self.view.annotations.selected
+        nodes = [node for node_id in session.selection if (node := session.node(node_id)) is not None]
+        types = {node.type for node in nodes}
         is_loop = not types.isdisjoint({*PAIR_BY_START, *PAIR_BY_END})
-        has_frame = any(item.is_frame for item in self.view.annotations.selected)
-        is_wrapped = is_loop or SUBFLOW in types or (has_frame and not selection)
-        target = self.session.node(pin_target(self.session.structure, first.id) or "") if first is not None else None
-        enable(
-            self.actions_by_name,
-            len(selection),
-            others,
-            is_subflow=is_subflow,
-            is_loop=is_loop,
-            is_wrapped=is_wrapped,
-            is_pinnable=target is not None,
-            is_pinned=target is not None and bool(target.pinned),
-        )
+        is_one, items = len(nodes) == 1, len(nodes) + len(annotations) + len(self.commands.selected_edges)
+        target = session.node(pin_target(session.structure, nodes[0].id) or "") if is_one else None
+        selection = {
+            "any": items > 0,
+            "one item": items == 1,
+            "nodes": bool(nodes),
+            "one": is_one,
+            "two": len(nodes) >= 2,
+            "three": len(nodes) >= 3,
+            "subflow": is_one and SUBFLOW in types,
+            "loop": is_loop,
+            "wrapped": is_loop or SUBFLOW in types or (not nodes and any(item.is_frame for item in annotations)),
+            "pinnable": target is not None,
+            "pinned": target is not None and bool(target.pinned),
+        }
+        enable(self.actions_by_name, selection)
 
     def _key(self, event: QKeyEvent) -> bool:
         """Move the selection with the arrow keys; with Ctrl or without a selection, navigate instead. Escape deselects.
