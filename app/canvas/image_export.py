@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import QBuffer, QIODevice, QMarginsF, QRectF, QSize, Qt
-from PySide6.QtGui import QImage, QPageSize, QPainter, QPdfWriter
+from PySide6.QtCore import QBuffer, QIODevice, QMarginsF, QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QImage, QPageSize, QPaintDevice, QPainter, QPdfWriter
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsScene
 
 from app.canvas.add_button_item import AddButtonItem
@@ -45,10 +46,7 @@ def render_image(scene: QGraphicsScene, content: QRectF, scale: float) -> QImage
     scale = min(scale, LARGEST_SIDE / rect.width(), LARGEST_SIDE / rect.height())
     size = QSize(max(round(rect.width() * scale), 1), max(round(rect.height() * scale), 1))
     image = QImage(size, QImage.Format.Format_ARGB32_Premultiplied)
-    image.fill(canvas_style().color("ground"))
-    painter = QPainter(image)
-    _render(scene, painter, QRectF(image.rect()), rect)
-    painter.end()
+    _render(scene, image, QRectF(image.rect()), rect)
     return image
 
 
@@ -57,8 +55,7 @@ def draw_png(scene: QGraphicsScene, content: QRectF, scale: float) -> Callable[[
     image = render_image(scene, content, scale)
 
     def write(path: Path) -> None:
-        buffer = QBuffer()
-        buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+        buffer = _buffer()
         image.save(buffer, "PNG")  # pyright: ignore - the stub wants bytes
         _write(path, bytes(buffer.data().data()))
 
@@ -69,39 +66,34 @@ def draw_svg(scene: QGraphicsScene, content: QRectF, title: str) -> Callable[[Pa
     """Draw an SVG file."""
     from PySide6.QtSvg import QSvgGenerator
 
-    rect = _around(content)
-    buffer = QBuffer()
-    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    rect, buffer = _around(content), _buffer()
+    page = QRectF(QPointF(), rect.size())
     generator = QSvgGenerator()
     generator.setOutputDevice(buffer)
     generator.setSize(rect.size().toSize())
-    generator.setViewBox(QRectF(0, 0, rect.width(), rect.height()))
+    generator.setViewBox(page)
     generator.setTitle(title)
-    painter = QPainter(generator)
-    painter.fillRect(QRectF(0, 0, rect.width(), rect.height()), canvas_style().color("ground"))
-    _render(scene, painter, QRectF(0, 0, rect.width(), rect.height()), rect)
-    painter.end()
+    _render(scene, generator, page, rect)
     data = bytes(buffer.data().data())
     return lambda path: _write(path, _NOT_IN_XML.sub("", data.decode("utf-8", "replace")).encode())
 
 
 def draw_pdf(scene: QGraphicsScene, content: QRectF, title: str) -> Callable[[Path], None]:
     """Draw a PDF file with one page of the size of the document."""
-    rect = _around(content)
-    buffer = QBuffer()
-    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    rect, buffer = _around(content), _buffer()
     writer = QPdfWriter(buffer)
     writer.setTitle(title)
     writer.setResolution(PDF_RESOLUTION)
     writer.setPageMargins(QMarginsF())
     writer.setPageSize(QPageSize(rect.size() * 72 / PDF_RESOLUTION, QPageSize.Unit.Point))
-    painter = QPainter(writer)
-    target = QRectF(0, 0, writer.width(), writer.height())
-    painter.fillRect(target, canvas_style().color("ground"))
-    _render(scene, painter, target, rect)
-    painter.end()
-    data = bytes(buffer.data().data())
-    return lambda path: _write(path, data)
+    _render(scene, writer, QRectF(0, 0, writer.width(), writer.height()), rect)
+    return partial(_write, data=bytes(buffer.data().data()))
+
+
+def _buffer() -> QBuffer:
+    buffer = QBuffer()
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    return buffer
 
 
 def _around(content: QRectF) -> QRectF:
@@ -109,38 +101,40 @@ def _around(content: QRectF) -> QRectF:
     return rect.adjusted(-MARGIN, -MARGIN, MARGIN, MARGIN)
 
 
-def _render(scene: QGraphicsScene, painter: QPainter, target: QRectF, source: QRectF) -> None:
+def _render(scene: QGraphicsScene, device: QPaintDevice, target: QRectF, source: QRectF) -> None:
+    painter = QPainter(device)
+    painter.fillRect(target, canvas_style().color("ground"))
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     with _plain(scene):
         scene.setBackgroundBrush(Qt.BrushStyle.NoBrush)
         scene.render(painter, target, source, Qt.AspectRatioMode.KeepAspectRatio)
+    painter.end()
 
 
 @contextmanager
 def _plain(scene: QGraphicsScene) -> Iterator[None]:
     """Render at full detail, without selection, buttons and item caches, which would end up as bitmaps in SVG."""
-    selected = scene.selectedItems()
-    visible = [item for item in scene.items() if item.isVisible()]
-    lod_items = [item for item in visible if isinstance(item, LodItem)]
-    buttons = [item for item in visible if isinstance(item, AddButtonItem)]
-    cached = [item for item in scene.items() if item.cacheMode() != QGraphicsItem.CacheMode.NoCache]
+    selected, items = scene.selectedItems(), scene.items()
+    lod_items = [item for item in items if isinstance(item, LodItem) and item.isVisible()]
+    buttons = [item for item in items if isinstance(item, AddButtonItem) and item.isVisible()]
+    cached = [item for item in items if item.cacheMode() != QGraphicsItem.CacheMode.NoCache]
     blocked = scene.blockSignals(True)
     _select(selected, are_selected=False)
-    for item in lod_items:
-        item.set_active(False)
-    for item in buttons:
-        item.setVisible(False)
-    for item in cached:
-        item.setCacheMode(QGraphicsItem.CacheMode.NoCache)
+
+    def set_plain(*, is_plain: bool) -> None:
+        for item in cached:
+            mode = QGraphicsItem.CacheMode
+            item.setCacheMode(mode.NoCache if is_plain else mode.DeviceCoordinateCache)
+        for item in lod_items:
+            item.set_active(not is_plain)
+        for item in buttons:
+            item.setVisible(not is_plain)
+
+    set_plain(is_plain=True)
     try:
         yield
     finally:
-        for item in cached:
-            item.setCacheMode(QGraphicsItem.CacheMode.DeviceCoordinateCache)
-        for item in lod_items:
-            item.set_active(True)
-        for item in buttons:
-            item.setVisible(True)
+        set_plain(is_plain=False)
         _select(selected, are_selected=True)
         scene.blockSignals(blocked)
 

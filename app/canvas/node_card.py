@@ -105,30 +105,20 @@ def card_view_model(
     """
     spec = registry.find(node.type)
     config = validated_config(node, spec, structure)
-    wanted_in, wanted_out = dict.fromkeys(used_inputs), dict.fromkeys(used_outputs)
-    if spec is None or config is None:
-        return CardViewModel(
-            node.id,
-            node.type,
-            name or node.title or (spec.title if spec else node.type) or node.id,
-            "invalid configuration" if spec else "unknown type",
-            spec.icon if spec else UNKNOWN_ICON,
-            spec.category if spec else None,
-            _with_unknown((), wanted_in),
-            _with_unknown((), wanted_out),
-            enabled=node.enabled,
-        )
-    outputs = spec.all_outputs(config)
-    shown = outputs if expanded else _unfolded(outputs, wanted_out)
+    inputs, outputs, used = (), (), tuple(used_outputs)
+    summary = "unknown type" if spec is None else "invalid configuration"
+    if spec is not None and config is not None:
+        inputs, outputs, summary = spec.inputs(config), spec.all_outputs(config), spec.summary(config)
+    shown = outputs if expanded else _unfolded(outputs, used)
     return CardViewModel(
         node.id,
         node.type,
-        name or node.title or spec.title,
-        spec.summary(config),
-        spec.icon,
-        spec.category,
-        _with_unknown(spec.inputs(config), wanted_in),
-        _with_unknown(shown, wanted_out),
+        name or node.title or (spec.title if spec else node.type) or node.id,
+        summary,
+        spec.icon if spec else UNKNOWN_ICON,
+        spec.category if spec else None,
+        _with_unknown(inputs, used_inputs),
+        _with_unknown(shown, used),
         len(outputs) - len(shown),
         node.enabled,
     )
