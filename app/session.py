@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -61,6 +61,8 @@ class PendingEdit(QObject):
         except EngineError:  # the document has changed, and the edit does not apply any more
             return workflow
 
+
+ResultT = TypeVar("ResultT")
 
 Analysis = tuple[Structure, list[Problem]]
 """The structure of a document, and its problems."""
@@ -267,6 +269,14 @@ class Session(QObject):
         """Return the visible problems of a node."""
         return [problem for problem in self.visible_problems if problem.node == node_id]
 
+    def attempt(self, make: Callable[[], ResultT]) -> ResultT | None:
+        """Return the result of a function; None, and emits `refused`, if it raises an `EngineError`."""
+        try:
+            return make()
+        except EngineError as error:
+            self.refused.emit(str(error))
+            return None
+
     def do(self, operation: Operation) -> bool:
         """Change the document; returns False, and emits `refused`, if that is not possible."""
         before = self.workflow.nodes_by_id
@@ -352,10 +362,7 @@ class Session(QObject):
     def _move(self, step: Callable[[], object]) -> bool:
         before, was_modified = self.workflow, self.is_modified
         name = self.name
-        try:
-            step()
-        except EngineError as error:
-            self.refused.emit(str(error))
+        if self.attempt(step) is None:
             return False
         self.changed.emit(before, self.workflow)
         self.select(_followed(self.selection, before, self.workflow))

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.canvas.canvas_style import canvas_style, pen, zoom_from_scale, zoom_of_view
+from app.canvas.canvas_style import canvas_style, pen, united, zoom_from_scale, zoom_of_view
 from app.canvas.node_item import PORTS_FROM, CanvasPort
 
 DISTANCE: Final = 20.0
@@ -53,9 +53,7 @@ class AddButtonItem(QGraphicsItem):
         """Show a button beside each of these outputs."""
         self.ports = list(ports)  # first: what yields them may ask the scene, which would index the old geometry
         self.prepareGeometryChange()
-        self._bounds = QRectF()
-        for port in self.ports:
-            self._bounds = self._bounds.united(button_rect(port))
+        self._bounds = united(map(button_rect, self.ports))
         self._hovered = self._hovered if self._hovered in self.ports else None
         self.setVisible(bool(self.ports))
         self.update()

@@ -6,11 +6,12 @@ positions in the document fit every text size.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Final
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainterPath, QPen
 from PySide6.QtWidgets import QGraphicsItem
 
@@ -140,6 +141,11 @@ def fonts() -> Fonts:
 def small_width(text: str) -> float:
     """Return the width of a text in the small font; cached, because port names repeat."""
     return fonts().small_metrics.horizontalAdvance(text)
+
+
+def united(rects: Iterable[QRectF]) -> QRectF:
+    """Return the bounding rectangle of rectangles; a null one if there are none."""
+    return reduce(QRectF.united, rects, QRectF())
 
 
 @lru_cache(maxsize=64)

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QGraphicsItem
 
 from app.canvas import node_item
 from app.canvas.annotations import AnnotationView
+from app.canvas.canvas_style import united
 from app.canvas.collapsed_loops import collapsed_bodies, collapsed_card, hidden_nodes
 from app.canvas.edge_item import EdgeItem
 from app.canvas.loop_region import LoopRegions
@@ -125,26 +126,23 @@ class DocumentView(QObject):
     @property
     def expected_rect(self) -> QRectF:
         """Bounding rectangle of everything drawn; an estimate while items are waiting to be created."""
-        rect = self.expected_rect_of((*self.created_nodes, *self._waiting))
-        for region in self.created_regions.items.values():
-            rect = rect.united(region.rect.adjusted(0, -12, 0, 0))
-        for annotation in self.annotations.items.values():
-            rect = rect.united(annotation.scene_rect)
-        return rect
+        cards = self.expected_rect_of((*self.created_nodes, *self._waiting))
+        regions = (region.rect.adjusted(0, -12, 0, 0) for region in self.created_regions.items.values())
+        return united((cards, *regions, *(item.scene_rect for item in self.annotations.items.values())))
 
     def expected_rect_of(self, node_ids: Iterable[str]) -> QRectF:
         """Return the bounding rectangle of the cards of visible nodes; those that wait count as small cards."""
-        rect, places = QRectF(), list[tuple[float, float]]()
+        rects, places = list[QRectF](), list[tuple[float, float]]()
         for node_id in node_ids:
             item = self.created_nodes.get(node_id)
             if item is not None:
-                rect = rect.united(item.card_rect)
+                rects.append(item.card_rect)
             else:
                 places.append(self.document_positions[node_id])
         if places:
             (left, top), (right, bottom) = (tuple(map(most, zip(*places, strict=True))) for most in (min, max))
-            rect = rect.united(QRectF(QPointF(left, top), QPointF(right + MIN_WIDTH, bottom + LOWEST_CARD)))
-        return rect
+            rects.append(QRectF(QPointF(left, top), QPointF(right + MIN_WIDTH, bottom + LOWEST_CARD)))
+        return united(rects)
 
     def card_boxes(self) -> dict[str, Box]:
         """Return size and port offsets of all visible cards, for layouts."""

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QGraphicsItem
 from app import node_layout
 from app.canvas import collapsed_loops, loop_edits, operation_builders
 from app.canvas.annotations import DEFAULT_SIZES, Annotation, AnnotationItem, Kind
+from app.canvas.canvas_style import united
 from app.canvas.card_spacing import Area, make_room
 from app.canvas.document_view import DocumentView
 from app.canvas.edge_item import EdgeItem
@@ -30,7 +31,6 @@ from app.worker import Worker
 from engine.document.clipboard import PASTE_OFFSET, copy_fragment, fragment_of, paste_fragment, read_fragment
 from engine.document.model import Workflow
 from engine.document.operations import AddNode, AddNodes, Batch, Connect, Operation, OperationError
-from engine.errors import EngineError
 from engine.nodes.json_values import can_ever_fit
 from engine.nodes.spec import PAIR_BY_START, Pair
 from engine.nodes.subflow import SUBFLOW
@@ -95,10 +95,8 @@ class Clipboard:
         """Copy nodes and the edges between them to the clipboard."""
         if not node_ids:
             return False
-        try:
-            text = copy_fragment(self._session.workflow, node_ids)
-        except EngineError as error:
-            self._session.refused.emit(str(error))
+        text = self._session.attempt(partial(copy_fragment, self._session.workflow, node_ids))
+        if text is None:
             return False
         QGuiApplication.clipboard().setText(text)
         self._last, self._times = text, 0
@@ -139,15 +137,12 @@ class Clipboard:
         """Add nodes and select them."""
         workflow = self._session.workflow
         if in_background:
-            self._worker.ask(partial(prepare, workflow), partial(self._add_prepared, prepare), self._refuse)
+            added, refused = partial(self._add_prepared, prepare), self._session.refused
+            self._worker.ask(partial(prepare, workflow), added, lambda error: refused.emit(str(error)))
             return
-        try:
-            paste = prepare(workflow)
-        except EngineError as error:
-            self._refuse(error)
-        else:
-            if self._session.do(paste):
-                self.added(paste.node_ids)
+        paste = self._session.attempt(partial(prepare, workflow))
+        if paste is not None and self._session.do(paste):
+            self.added(paste.node_ids)
 
     def _add_prepared(self, prepare: _Prepare, paste: _Paste) -> None:
         """Add nodes, and select them in another turn of the event loop."""
@@ -155,9 +150,6 @@ class Clipboard:
             self._add(prepare, in_background=False)
         elif self._session.do(paste):
             call_later(self._worker, partial(self.added, paste.node_ids))
-
-    def _refuse(self, error: EngineError) -> None:
-        self._session.refused.emit(str(error))
 
 
 def _prepared(
@@ -281,12 +273,9 @@ class EditCommands(QObject):
 
     def wrap(self, pair: Pair, node_ids: Iterable[str] | None = None) -> str | None:
         """Wrap nodes (default: the selection) in a loop or iterator; return its id, or None if that is not possible."""
-        try:
-            step = loop_edits.wrap(self._gestures.document, node_ids or self._session.selection, pair)
-        except OperationError as error:
-            self._session.refused.emit(str(error))
-            return None
-        if not self._rearrange(step):
+        wanted = node_ids or self._session.selection
+        step = self._session.attempt(lambda: loop_edits.wrap(self._gestures.document, wanted, pair))
+        if step is None or not self._rearrange(step):
             return None
         loop = next(operation.node.id for operation in step.operations if isinstance(operation, AddNode))
         self._session.select([loop])
@@ -294,12 +283,9 @@ class EditCommands(QObject):
 
     def wrap_in_subflow(self) -> None:
         """Replace the selected nodes by a subflow that contains them."""
-        try:
-            step = extract_subflow(self._gestures.document, self._session.selection)
-        except OperationError as error:
-            self._session.refused.emit(str(error))
-            return
-        self._rearrange(step)
+        step = self._session.attempt(lambda: extract_subflow(self._gestures.document, self._session.selection))
+        if step is not None:
+            self._rearrange(step)
 
     def unwrap(self) -> None:
         """Remove the selected loop with its exit, subflow or frame, and keep what is inside."""
@@ -352,10 +338,8 @@ class EditCommands(QObject):
             return
         card = view.loop_box(body, collapsed=collapsed)
         change = collapsed_loops.collapse if collapsed else collapsed_loops.expand
-        try:
-            step = change(document, loop, card)
-        except OperationError as error:
-            self._session.refused.emit(str(error))
+        step = self._session.attempt(partial(change, document, loop, card))
+        if step is None:
             return
         if collapsed:
             self._session.select([loop])
@@ -586,10 +570,7 @@ class EditCommands(QObject):
     def _annotation_rect(self, kind: Kind, position: QPointF | None) -> QRectF:
         nodes = [self._view.nodes[node_id].card_rect for node_id in self._session.selection]
         if kind == "frames" and nodes and position is None:
-            around = QRectF()
-            for rect in nodes:
-                around = around.united(rect)
-            return QRectF(around.adjusted(-24, -48, 24, 24).toRect())
+            return QRectF(united(nodes).adjusted(-24, -48, 24, 24).toRect())
         width, height = DEFAULT_SIZES[kind]
         corner = self._viewer.center - QPointF(width / 2, height / 2)
         if position is not None:

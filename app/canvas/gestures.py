@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, QPointF, QRectF
 
 from app.canvas import operation_builders
 from app.canvas.annotations import AnnotationItem, read_annotations
+from app.canvas.canvas_style import united
 from app.canvas.connection_rules import ConnectionRules
 from app.canvas.document_view import DocumentView
 from app.canvas.edge_item import EdgeItem
@@ -194,9 +195,8 @@ class Gestures(QObject):
         drag = self._drag
         if not drag.members:
             return
-        around, cards = QRectF(), [self._view.nodes[node_id] for node_id in drag.members if node_id in self._view.nodes]
-        for card in cards:
-            around = around.united(card.card_rect)
+        cards = [self._view.nodes[node_id] for node_id in drag.members if node_id in self._view.nodes]
+        around = united(card.card_rect for card in cards)
         drag.center = around.center()
         loop = drag.innermost(drag.center)
         drag.leaves = drag.home is not None and not drag.touches(drag.home, around)
@@ -234,12 +234,9 @@ class Gestures(QObject):
         rects = {loop: (region.depth, QRectF(region.rect)) for loop, region in self._view.regions.items.items()}
         rects = {loop: rect for loop, rect in rects.items() if loop not in members}
         drag = _RegionDrag(members, *ends, structure.parent.get(first), rects)
-        around = QRectF()
-        for node_id in members & self._view.nodes.keys():
-            around = around.united(
-                QRectF(QPointF(*self._view.document_positions[node_id]), self._view.nodes[node_id].card_rect.size())
-            )
-        drag.began_in = drag.innermost(around.center())
+        places, cards = self._view.document_positions, self._view.nodes
+        before = (QRectF(QPointF(*places[node]), cards[node].card_rect.size()) for node in members & cards.keys())
+        drag.began_in = drag.innermost(united(before).center())
         return drag
 
     def _end_region_drag(self) -> None:

@@ -29,6 +29,7 @@ from app.canvas.canvas_style import (
     legible_scale,
     pen,
     small_width,
+    united,
     zoom_from_scale,
     zoom_of_view,
 )
@@ -624,11 +625,9 @@ class LoopRegions:
             rects = [
                 self._cards[node].card_rect for node in members if node in self._cards and node not in self._left_out
             ]
-            content = QRectF()
-            for rect in (*rects, *(self.items[other].rect for other in inner if other not in self._left_out)):
-                content = content.united(rect)
+            rects += [self.items[other].rect for other in inner if other not in self._left_out]
             item.depth = self.depth(loop)
-            item.place(content, self._cards[loop], self._cards[body.exit], self._arrow_label(loop))
+            item.place(united(rects), self._cards[loop], self._cards[body.exit], self._arrow_label(loop))
         self.lod_item.refresh()
 
     def _arrow_label(self, loop: str) -> str:

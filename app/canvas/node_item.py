@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.canvas.canvas_style import canvas_style, fonts, icon_path, pen, zoom_from_scale, zoom_of_view
+from app.canvas.canvas_style import canvas_style, fonts, icon_path, pen, united, zoom_from_scale, zoom_of_view
 from app.canvas.node_card import (
     DETAILS_FROM,
     EXPAND_WIDTH,
@@ -146,9 +146,7 @@ class PortHighlightItem(QGraphicsItem):
         """Highlight these ports."""
         self.prepareGeometryChange()
         self.positions = [port.middle for port in ports]
-        self._bounds = QRectF()
-        for position in self.positions:
-            self._bounds = self._bounds.united(QRectF(position.x() - 12, position.y() - 12, 24, 24))
+        self._bounds = united(QRectF(at.x() - 12, at.y() - 12, 24, 24) for at in self.positions)
         self.setVisible(bool(self.positions))
 
     def boundingRect(self) -> QRectF:

@@ -9,8 +9,7 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, QSize, Qt, QT
 from PySide6.QtGui import QAction, QFocusEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPixmap
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QToolButton, QWidget
 
-from app.canvas.annotations import AnnotationItem
-from app.canvas.canvas_style import canvas_style, pen
+from app.canvas.canvas_style import canvas_style, pen, united
 from app.canvas.document_view import DocumentView
 from app.canvas.node_card import LOWEST_CARD
 from app.canvas.node_item import NodeItem
@@ -460,7 +459,7 @@ class FitToView:
 
     def show_rect(self, rect: QRectF) -> None:
         """Bring a rectangle of the scene into view: scroll if it fits at this zoom, else zoom out."""
-        visible = self._viewer.mapToScene(self._viewer.viewport().rect()).boundingRect()
+        visible = self._viewer.visible_rect
         if rect.width() > visible.width() or rect.height() > visible.height():
             self._fit(rect, has_map=self._minimap.has_room)
         elif not visible.contains(rect):
@@ -474,18 +473,14 @@ class FitToView:
         is_legible = self._frame(everything, has_map=False).factor >= MIN_INITIAL_ZOOM * style().scale
         if not is_legible:
             self.show_rect(rect)
-        elif not self._viewer.mapToScene(self._viewer.viewport().rect()).boundingRect().contains(everything):
+        elif not self._viewer.visible_rect.contains(everything):
             self.fit_all()
 
     def fit_selection(self) -> None:
         """Fit the selection, or the whole document if nothing is selected."""
         self._view.create_all()
-        rect = QRectF()
-        for item in self._viewer.selected_nodes():
-            if isinstance(item, NodeItem):
-                rect = rect.united(item.card_rect)
-            elif isinstance(item, AnnotationItem):
-                rect = rect.united(item.scene_rect)
+        cards = (item.card_rect for item in self._viewer.selected_nodes() if isinstance(item, NodeItem))
+        rect = united((*cards, *(item.scene_rect for item in self._view.annotations.selected)))
         if rect.isNull():
             self.fit_all()
         else:
