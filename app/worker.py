@@ -67,6 +67,7 @@ class Worker(QObject):
         self._queue = _Queue(THREAD_NAME if is_awaited else f"{THREAD_NAME} in the background")
         self._answers: SimpleQueue[Callable[[], object]] = SimpleQueue()
         self._outstanding = 0
+        self._superseded = threading.Event()
         self._timer = QTimer(self, interval=LOOK_MS)
         self._timer.timeout.connect(self._collect)
 
@@ -82,10 +83,24 @@ class Worker(QObject):
         failed: Callable[[EngineError], object] = lambda _error: None,
     ) -> None:
         """Do a task after the earlier ones, and call `answered` or `failed` in the window's thread."""
-        answers = self._answers
+        answers, superseded = self._answers, self._superseded
+
+        def unless_superseded(act: Callable[[Any], object]) -> Callable[[Any], object]:
+            return lambda result: None if superseded.is_set() else act(result)
+
         self._outstanding += 1
         self._timer.start()
-        self._queue.add(lambda: answers.put(_outcome(work, answered, failed)))
+        self._queue.add(lambda: answers.put(_outcome(work, unless_superseded(answered), unless_superseded(failed))))
+
+    def supersede(self) -> Callable[[], bool]:
+        """Ignore the answers to all tasks so far, because the next ones ask for something else.
+
+        Returns:
+            A function that returns whether the next tasks have been superseded as well; a task may call it.
+        """
+        self._superseded.set()
+        self._superseded = threading.Event()
+        return self._superseded.is_set
 
     def _collect(self) -> None:
         while not self._answers.empty():

@@ -205,6 +205,10 @@ class CompareSide(QWidget):
     Args:
         name: `Left` or `Right`, for screen readers.
 
+    Attributes:
+        source: The displayed run; None before the first was read.
+        reader: Reads it.
+
     Signals:
         run_chosen: The user selected another run; its id.
         place_chosen: The user selected another iteration.
@@ -218,6 +222,7 @@ class CompareSide(QWidget):
     def __init__(self, name: str) -> None:
         super().__init__()
         self.source: ComparedRun | None = None
+        self.reader = Worker(self)
         self._key: tuple[str, str] | None = None
         self.run = _box(f"{name}: run")
         self.place = _box(f"{name}: iteration")
@@ -327,7 +332,7 @@ class SideContent:
 
 
 class _SupersededError(EngineError):
-    """A newer comparison has replaced this one."""
+    """Something else is compared instead."""
 
 
 class CompareWindow(QDialog):
@@ -348,9 +353,7 @@ class CompareWindow(QDialog):
         self.setWindowFlag(Qt.WindowType.WindowMaximizeButtonHint)
         resize_on_screen(self, SIZE)
         self._access = access
-        self._worker = Worker(self)
-        self._round = 0
-        self._wanted: dict[CompareSide, SideContent] = {}
+        self._lister, self._comparer = Worker(self), Worker(self)
         self._change = -1
         self._unkept: ComparedRun | None = None  # cannot be read from a store again
         self.comparison: Comparison | None = None
@@ -436,22 +439,19 @@ class CompareWindow(QDialog):
             runs = store.runs(limit=MAX_RECENT)
             return [(run.run_id, full_run_title(run, stored_titles(store, run))) for run in runs]
 
-        self._access.ask(work, answered, self._fail, worker=self._worker)
+        self._access.ask(work, answered, self._fail, worker=self._lister)
 
     def _read(self, side: CompareSide, wanted: SideContent) -> None:
-        self._wanted[side] = wanted
+        side.reader.supersede()
 
         def answered(source: ComparedRun) -> None:
-            if self._wanted[side] is not wanted:  # another run was chosen meanwhile
-                return
             side.show_source(source, wanted.place, wanted.what)
             if self.left.source is not None and self.right.source is not None:
                 self._compare()
 
         def failed(error: EngineError) -> None:
-            if self._wanted[side] is wanted:
-                side.keep_run()
-                self._fail(error)
+            side.keep_run()
+            self._fail(error)
 
         if isinstance(wanted.run, ComparedRun):
             self._unkept = wanted.run
@@ -463,17 +463,16 @@ class CompareWindow(QDialog):
         elif side.source is not None and side.source.run_id == run_id and side.source.is_final:
             answered(side.source)
         else:
-            self._round += 1  # cancels a running comparison
-            self._access.ask(lambda store: read_compared_run(store, run_id), answered, failed, worker=self._worker)
+            self._comparer.supersede()
+            self._access.ask(lambda store: read_compared_run(store, run_id), answered, failed, worker=side.reader)
 
     def _compare(self) -> None:
         sides = [(side.source, side.chosen_place, side.chosen_what) for side in (self.left, self.right)]
-        self._round += 1
-        this = self._round
+        is_superseded = self._comparer.supersede()
         self.line.setText("Comparing…")
 
         def check() -> None:
-            if this != self._round:
+            if is_superseded():
                 raise _SupersededError("Another selection was made.")
 
         def work() -> Comparison:
@@ -483,15 +482,7 @@ class CompareWindow(QDialog):
                 return not_compared(first, second)
             return compare(first, second, check)
 
-        def answered(comparison: Comparison) -> None:
-            if this == self._round:
-                self._show(comparison)
-
-        def failed(error: EngineError) -> None:
-            if this == self._round:
-                self._fail(error)
-
-        self._worker.ask(work, answered, failed)
+        self._comparer.ask(work, self._show, self._fail)
 
     def _show(self, comparison: Comparison) -> None:
         self.comparison, self._change = comparison, -1

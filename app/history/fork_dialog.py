@@ -44,7 +44,6 @@ from app.theme.widgets import (
 )
 from app.worker import Worker
 from engine.document.model import Node
-from engine.errors import EngineError
 from engine.exits import clamped, max_iterations, shown_cap
 from engine.exits.evaluator import EVALUATOR
 from engine.exits.judge import JUDGE
@@ -480,7 +479,6 @@ class ForkDialog(QDialog):
         self._run_id = run_id
         self._place = place
         self._worker = Worker(self)
-        self._round = 0
         self.plan: ForkPlan | None = None
         self._permissions = permissions
         self.form = ForkForm(place, models)
@@ -535,27 +533,18 @@ class ForkDialog(QDialog):
         self._timer.start()
 
     def _update_plan(self) -> None:
-        self._round += 1
-        this, at = self._round, self._place.path
+        self._worker.supersede()
         self.run.setEnabled(False)
         try:
             changes = self.form.changes()
         except ValueError as error:
             self._refuse(str(error))
             return
-
-        def answered(plan: ForkPlan) -> None:
-            if this == self._round:
-                self._show(plan)
-
-        def failed(error: EngineError) -> None:
-            if this == self._round:
-                self._refuse(str(error))
-
+        run_id, at, cap = self._run_id, self._place.path, shown_cap()
         self._access.ask(
-            lambda store: plan_fork(store, self._run_id, at, changes, max_iterations_cap=shown_cap()),
-            answered,
-            failed,
+            lambda store: plan_fork(store, run_id, at, changes, max_iterations_cap=cap),
+            self._show,
+            lambda error: self._refuse(str(error)),
             worker=self._worker,
         )
 

@@ -400,7 +400,6 @@ class RunsPanel(QWidget):
         self._access = access
         self._worker = Worker(self)
         self._totals: Totals | None = None
-        self._round = 0
         self._is_reading_more = False
         self._sought = ""
         self.run_actions = RunActions(access, dialogs, self)
@@ -439,18 +438,14 @@ class RunsPanel(QWidget):
 
     def reload(self) -> None:
         """Reload the list and keep the selection."""
-        self._round += 1
-        this, run_filter = self._round, self.run_filter
+        self._worker.supersede()
+        self._is_reading_more, run_filter = False, self.run_filter
         size = min(max(PAGE, self.model.fetched), MAX_RELOADED)
 
         def work(store: Store) -> tuple[Page, RunListUpdate]:
             return read_page(store, run_filter, 0, (), size), read_update(store, run_filter, 1)
 
-        def answered(found: tuple[Page, RunListUpdate]) -> None:
-            if this == self._round:
-                self._show(*found)
-
-        self._access.ask(work, answered, self._fail, worker=self._worker)
+        self._access.ask(work, lambda found: self._show(*found), self._fail, worker=self._worker)
 
     def seek(self, run_id: str) -> None:
         """Clear the filters, and select and focus a run once it is listed."""
@@ -537,12 +532,12 @@ class RunsPanel(QWidget):
     def _read_more(self) -> None:
         if not self.model.has_more or self._is_reading_more:
             return
-        this, run_filter, offset = self._round, self.run_filter, self.model.fetched
+        run_filter, offset = self.run_filter, self.model.fetched
         known = {summary.run_id for summary in self.model.summaries()}
 
         def answered(page: Page) -> None:
             self._is_reading_more = False
-            if this == self._round and offset == self.model.fetched:  # a reload may have left out some in between
+            if offset == self.model.fetched:  # a reload may have left out some in between
                 self.model.append(page)
                 self.listed.emit()
 
@@ -553,11 +548,9 @@ class RunsPanel(QWidget):
     def _poll_changes(self) -> None:
         if self._worker.is_busy:
             return
-        this, run_filter = self._round, self.run_filter
+        run_filter = self.run_filter
 
         def answered(update: RunListUpdate) -> None:
-            if this != self._round:
-                return
             same = self._totals is not None and update.totals.count == self._totals.count
             if not self.model.update(update.runs) or not same:
                 self.reload()

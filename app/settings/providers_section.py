@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
@@ -24,12 +24,12 @@ from app.settings.settings_widgets import (
     ModelTestCall,
     ModelTestRow,
     disable_fixed,
-    run_in_engine,
     run_model_test,
 )
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import STRETCH, PlainLabel, StatusLabel, hbox, make_read_only, plain_tool_tip, push_button, vbox
+from app.worker import Worker
 from engine.errors import EngineError
 from engine.models.catalog import check_model_name
 from engine.models.keys import Keys, KeySource
@@ -114,9 +114,9 @@ class ProvidersSection(QWidget):
         super().__init__(parent)
         self._preferences = preferences
         self._engine = engine
+        self._worker = Worker(self)
         self.rows: list[ProviderRow] = []
         self._suggested = ""
-        self._round = 0
         self.key_dialog: KeyDialog | None = None
         self.table = _table()
         self.table.itemSelectionChanged.connect(self._show_chosen)
@@ -143,18 +143,8 @@ class ProvidersSection(QWidget):
 
     def refresh(self) -> None:
         """Update the list in the background; only the answer to the last request counts."""
-        self._round += 1
-        this = self._round
-
-        def show(rows: list[ProviderRow]) -> None:
-            if this == self._round:
-                self._show(rows)
-
-        def fail(error: EngineError) -> None:
-            if this == self._round:
-                self._failed(error)
-
-        run_in_engine(self, self._engine, asyncio.to_thread(list_providers, self._engine.models.keys), show, fail)
+        self._worker.supersede()
+        self._worker.ask(partial(list_providers, self._engine.models.keys), self._show, self._failed)
 
     def _lay_out(self) -> None:
         grid = QGridLayout()
@@ -247,8 +237,8 @@ class ProvidersSection(QWidget):
         assert row is not None
         self.remove_key.setEnabled(False)
         self.model_test.reset()
-        removing = asyncio.to_thread(self._engine.models.keys.delete, row.name)
-        run_in_engine(self, self._engine, removing, lambda _: self.refresh(), self._remove_failed)
+        remove = partial(self._engine.models.keys.delete, row.name)
+        self._worker.ask(remove, lambda _: self.refresh(), self._remove_failed)
 
     def _remove_failed(self, error: EngineError) -> None:
         self._show_chosen()

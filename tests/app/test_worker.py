@@ -59,6 +59,26 @@ def test_bug_is_raised_in_the_windows_thread(owner: QObject, qtbot: QtBot) -> No
     assert not worker.is_busy
 
 
+def test_answers_to_superseded_tasks_are_ignored(owner: QObject, qtbot: QtBot) -> None:
+    worker, may_go_on = Worker(owner), threading.Event()
+    answers: list[object] = []
+
+    def fail() -> None:
+        raise EngineError("No.")
+
+    is_superseded = worker.supersede()
+    worker.ask(may_go_on.wait, answers.append)
+    worker.ask(fail, answers.append, answers.append)
+    assert not is_superseded()
+    worker.supersede()
+    assert is_superseded()
+    worker.ask(lambda: "latest", answers.append)
+    may_go_on.set()
+
+    qtbot.waitUntil(lambda: not worker.is_busy)
+    assert answers == ["latest"]
+
+
 def test_task_of_a_deleted_owner_is_done_without_a_callback(owner: QObject, qtbot: QtBot) -> None:
     worker, may_go_on = Worker(owner), threading.Event()
     done: list[str] = []

@@ -19,6 +19,7 @@ from app.history.compare_pane import Change, ComparePane, Comparison, compare, s
 from app.history.compare_window import CompareWindow, SideContent, live_compared_run
 from app.history.store_client import StoreClient
 from app.theme.style import style
+from app.worker import Worker
 from engine.document.files import dumps
 from engine.errors import EngineError
 from engine.events import AnyEvent, LoopIterationStarted, RunStarted
@@ -122,7 +123,7 @@ def compared(access: StoreClient, qtbot: QtBot) -> Iterator[CompareWindow]:
     window.resize(900, 600)
     yield window
     window.hide()
-    qtbot.waitUntil(lambda: not window._worker.is_busy)
+    qtbot.waitUntil(lambda: not any(worker.is_busy for worker in window.findChildren(Worker)))
     window.deleteLater()
 
 
@@ -203,7 +204,7 @@ def test_run_chosen_last_is_shown_although_another_is_still_being_read(
     show(compared, qtbot, SideContent(first), SideContent(first))
     compared.left.run_chosen.emit(other)
     compared.left.run_chosen.emit(first)
-    qtbot.waitUntil(lambda: not compared._worker.is_busy)
+    qtbot.waitUntil(lambda: not compared.left.reader.is_busy)
     assert compared.left.source is not None
     assert compared.left.source.run_id == first
 
