@@ -343,6 +343,7 @@ class Session(QObject):
             fingerprint: The file when it was read; None to overwrite whatever it contains now.
         """
         assert self.path is not None, "the document has a file"
+        self.fingerprint = fingerprint
         self._saving.know(self.path, fingerprint)
 
     def select(self, node_ids: Iterable[str]) -> None:

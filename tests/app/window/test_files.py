@@ -15,6 +15,7 @@ from pytestqt.qtbot import QtBot
 
 from app import document_file, session
 from app.controllers import command_controller, document_controller
+from app.document_file import FileFingerprint
 from app.settings.preferences import Preferences
 from app.window.document_page import DocumentPage
 from app.window.main_window import open_files
@@ -519,6 +520,7 @@ def test_file_changed_by_another_program_can_be_reloaded(workbench: Workbench, t
     await_files(workbench)
 
     assert document.session.workflow.description == "theirs"
+    assert document.session.fingerprint == FileFingerprint.of(path)
     assert not document.session.is_modified
     document.session.undo()
     assert document.session.workflow.description == ""
