@@ -16,6 +16,7 @@ from app.history import fork_dialog
 from app.history.fork_dialog import ForkDialog, ForkForm, ForkPlace, LoopSettingsForm, read_fork_place
 from app.history.store_client import StoreClient
 from app.inspector.model_list import ModelSource
+from app.inspector.text_widgets import GrowingEdit
 from app.theme.widgets import PlainLabel
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench
@@ -232,6 +233,22 @@ def dialog_of(workbench: Workbench, qtbot: QtBot) -> ForkDialog:
     return dialog
 
 
+def fork_of_draft(workbench: Workbench, ran: DocumentPage, qtbot: QtBot) -> tuple[ForkDialog, GrowingEdit]:
+    """The dialog for a fork from the second iteration, and its prompt of the draft."""
+    workbench.history.resuming.fork_from(ran, "loop[1]")
+    dialog = dialog_of(workbench, qtbot)
+    return dialog, dialog.form.prompts["draft", "prompt"]
+
+
+def dialog_alone(access: StoreClient, store: Store, tmp_path: Path, qtbot: QtBot) -> ForkDialog:
+    """The dialog for a fork from the second iteration, without a window."""
+    run_id = run_and_store(store, refine(), refine_script(tmp_path / "s.json"))
+    place = read_fork_place(store, run_id, "loop[1]")
+    dialog = ForkDialog(access, run_id, place, ModelSource(["embedded", "openai/x"]), QWidget())
+    qtbot.addWidget(dialog)
+    return dialog
+
+
 @pytest.fixture
 def ran(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> DocumentPage:
     """A document whose run of three iterations is over and shown."""
@@ -263,9 +280,7 @@ def test_dialog_shows_reused_and_rerun_parts(workbench: Workbench, ran: Document
 
 
 def test_invalid_change_is_refused_in_the_dialog(workbench: Workbench, ran: DocumentPage, qtbot: QtBot) -> None:
-    workbench.history.resuming.fork_from(ran, "loop[1]")
-    dialog = dialog_of(workbench, qtbot)
-    prompt = dialog.form.prompts["draft", "prompt"]
+    dialog, prompt = fork_of_draft(workbench, ran, qtbot)
     place = prompt.mapTo(dialog, prompt.rect().topLeft())
     prompt.set_text("{{nobody.at.home}}")
     dialog.form.edited.emit()
@@ -280,9 +295,7 @@ def test_invalid_change_is_refused_in_the_dialog(workbench: Workbench, ran: Docu
 def test_half_typed_placeholder_is_refused_once_its_field_loses_focus(
     workbench: Workbench, ran: DocumentPage, qtbot: QtBot
 ) -> None:
-    workbench.history.resuming.fork_from(ran, "loop[1]")
-    dialog = dialog_of(workbench, qtbot)
-    prompt = dialog.form.prompts["draft", "prompt"]
+    dialog, prompt = fork_of_draft(workbench, ran, qtbot)
     prompt.setFocus()
     qtbot.waitUntil(prompt.hasFocus)
     with qtbot.waitSignal(dialog.planned):
@@ -313,9 +326,7 @@ def test_refusal_of_the_fork_itself_is_shown_at_once(
         raise EngineError("The run is gone.")
 
     monkeypatch.setattr(fork_dialog, "plan_fork", refuse)
-    run_id = run_and_store(store, refine(), refine_script(tmp_path / "s.json"))
-    dialog = ForkDialog(access, run_id, read_fork_place(store, run_id, "loop[1]"), ModelSource(["embedded"]), QWidget())
-    qtbot.addWidget(dialog)
+    dialog = dialog_alone(access, store, tmp_path, qtbot)
     dialog.show()
     dialog.form.value.setFocus()
     qtbot.waitUntil(dialog.form.value.hasFocus)
@@ -327,9 +338,7 @@ def test_refusal_of_the_fork_itself_is_shown_at_once(
 def test_fork_runs_in_its_own_tab_and_is_compared_with_its_parent(
     workbench: Workbench, ran: DocumentPage, qtbot: QtBot
 ) -> None:
-    workbench.history.resuming.fork_from(ran, "loop[1]")
-    dialog = dialog_of(workbench, qtbot)
-    prompt = dialog.form.prompts["draft", "prompt"]
+    dialog, prompt = fork_of_draft(workbench, ran, qtbot)
     prompt.setFocus()
     QTest.keyClicks(prompt, " And shorter.")
     qtbot.waitUntil(lambda: dialog.plan is not None and dialog.run.isEnabled())
@@ -401,10 +410,7 @@ def test_invalid_json_is_refused(text: str, qtbot: QtBot) -> None:
 def test_wheel_scrolls_the_form_without_changing_fields(
     access: StoreClient, store: Store, tmp_path: Path, qtbot: QtBot
 ) -> None:
-    run_id = run_and_store(store, refine(), refine_script(tmp_path / "s.json"))
-    place = read_fork_place(store, run_id, "loop[1]")
-    dialog = ForkDialog(access, run_id, place, ModelSource(["embedded", "openai/x"]), QWidget())
-    qtbot.addWidget(dialog)
+    dialog = dialog_alone(access, store, tmp_path, qtbot)
     with qtbot.waitSignal(dialog.planned):
         dialog.show()
     for kind in (QComboBox, QAbstractSpinBox):
