@@ -1,4 +1,4 @@
-"""Save the file of an open document in a thread, and watch it for changes by other programs.
+"""Save the file of an open document in a thread, and watch files for changes by other programs.
 
 Changes by another program since the file was last read or written are not overwritten without asking.
 """
@@ -19,6 +19,7 @@ from app.worker import Worker, yield_to_other_threads
 from engine.document.files import save
 from engine.document.model import Workflow
 from engine.errors import EngineError
+from engine.safe_file_io import path_exists
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,7 @@ class FileWatcher(QObject):
         # The folder too: most programs replace the file by a new one, which ends the watch of the old one.
         wanted = [str(self._path.parent), str(self._path)]
         watched = set(self._watcher.files() + self._watcher.directories())
-        missing = [path for path in wanted if path not in watched and Path(path).exists()]
+        missing = [path for path in wanted if path not in watched and path_exists(Path(path))]
         if missing:
             self._watcher.addPaths(missing)
 

@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
 from PySide6.QtCore import QObject, Qt, Signal
+from shiboken6 import isValid
 
 from engine.errors import EngineError
 from engine.models.catalog import Models
@@ -47,14 +48,20 @@ class EngineThread(QObject):
 
     def ask(
         self,
+        owner: QObject,
         work: Coroutine[Any, Any, ResultT],
         answered: Callable[[ResultT], object],
         failed: Callable[[EngineError], object],
     ) -> Future[ResultT]:
         """Run a coroutine in the engine's thread and hand its result, or its error, to the window's thread.
 
-        Cancelling the future that is returned ends the work; then neither function is called.
+        Neither function is called after the owner was deleted, or the future that is returned was cancelled, which ends
+        the work.
         """
+
+        def report(act: Callable[[], object]) -> None:
+            if isValid(owner):
+                act()
 
         def done(future: Future[ResultT]) -> None:
             if future.cancelled():
@@ -62,10 +69,10 @@ class EngineThread(QObject):
             error = future.exception()
             if error is None:
                 result = future.result()
-                self._called.emit(lambda: answered(result))
+                self._called.emit(lambda: report(lambda: answered(result)))
             else:
                 wrapped = error if isinstance(error, EngineError) else EngineError(f"{type(error).__name__}: {error}")
-                self._called.emit(lambda: failed(wrapped))
+                self._called.emit(lambda: report(lambda: failed(wrapped)))
 
         asked = self.submit(work)
         asked.add_done_callback(done)

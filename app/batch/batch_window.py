@@ -97,7 +97,7 @@ class BatchRunner(QObject):
                 self._batch.stop()
             return await self._batch.run()
 
-        engine.ask(work(), self._set_outcome, self._set_outcome)
+        engine.ask(self, work(), self._set_outcome, self._set_outcome)
         self._timer.start()
 
     def stop(self) -> None:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from PySide6.QtCore import QObject
-from shiboken6 import isValid
 
 from app.engine_thread import EngineThread
 from app.inspector.model_list import ModelChoice, ModelGroup, ModelSource
@@ -97,7 +96,7 @@ class AvailableModels(ModelSource):
         self.is_searching = True
         self.changed.emit()
         work = _look(self._engine.models.keys, search=self._preferences.values.search_local_servers)
-        self._engine.ask(work, self._show, self._fail)
+        self._engine.ask(self, work, self._show, self._fail)
 
     def allow_search(self) -> None:
         """Remember the user's consent, and search."""
@@ -139,8 +138,6 @@ class AvailableModels(ModelSource):
         ]
 
     def _show(self, found: _Found) -> None:
-        if not isValid(self):
-            return
         self._found = found
         changes: dict[str, object] = {
             "providers_with_key": tuple(found.providers),
@@ -152,8 +149,7 @@ class AvailableModels(ModelSource):
         self._end_search()
 
     def _fail(self, _error: EngineError) -> None:
-        if isValid(self):
-            self._end_search()
+        self._end_search()
 
     def _end_search(self) -> None:
         self.is_searching = False

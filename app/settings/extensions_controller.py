@@ -114,7 +114,7 @@ class ExtensionsController(QObject):
             self.added = added
             (then or self.changed.emit)()
 
-        self._engine.ask(work, finish, failed)
+        self._engine.ask(self, work, finish, failed)
 
 
 async def _load(path: Path) -> InstalledExtensions:

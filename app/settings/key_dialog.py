@@ -9,7 +9,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QDialog, QWidget
 
 from app.engine_thread import EngineThread
-from app.settings.settings_widgets import password_field, run_in_engine
+from app.settings.settings_widgets import password_field
 from app.theme.style import set_style_properties, style
 from app.theme.widgets import STRETCH, PlainLabel, StatusLabel, hbox, push_button, vbox
 from engine.errors import EngineError
@@ -86,9 +86,8 @@ class KeyDialog(QDialog):
             self._show_error(str(error))
             return
         self._show_progress("Saving to the keyring… You may be asked to unlock it.")
-        run_in_engine(
+        self._engine.ask(
             self,
-            self._engine,
             asyncio.to_thread(keys.set, self._name, key, session_only=session_only),
             lambda _: self._save_finished(),
             self._save_failed,

@@ -14,7 +14,7 @@ from app.dialogs import ask_question
 from app.engine_thread import EngineThread
 from app.settings.key_dialog import KeyDialog
 from app.settings.preferences import Preferences
-from app.settings.settings_widgets import line_field, run_in_engine
+from app.settings.settings_widgets import line_field
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import (
@@ -352,7 +352,7 @@ class ModelDownloadDialog(QDialog):
             if is_wanted():
                 self._fail(error)
 
-        run_in_engine(self, self._engine, find_model_file(name, self._engine.models.keys), take, fail)
+        self._engine.ask(self, find_model_file(name, self._engine.models.keys), take, fail)
 
     def _download(self, chosen: CatalogModel | ModelFile) -> None:
         if isinstance(chosen, CatalogModel):
@@ -364,7 +364,7 @@ class ModelDownloadDialog(QDialog):
         transfer = self._transfer = _Transfer(self._engine, model)
         self._clear_status()
         self.status.say("Connecting…")
-        run_in_engine(self, self._engine, transfer.run(), self._finish, self._fail)
+        self._engine.ask(self, transfer.run(), self._finish, self._fail)
         self._timer.start()
         self._update()
 
@@ -458,7 +458,7 @@ class ModelDownloadDialog(QDialog):
 
         self._is_deleting = True  # nothing is downloaded meanwhile: a failure of one would look like one of the other
         self._update()
-        run_in_engine(self, self._engine, _unload_and_delete(files), finish, fail)
+        self._engine.ask(self, _unload_and_delete(files), finish, fail)
 
     def _use(self, model: str) -> None:
         if self._use_model is None:

@@ -13,12 +13,12 @@ from typing import Any, Final
 
 from pydantic import Field, ValidationError
 from pydantic_core import PydanticSerializationError
-from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
+from app.document_file import FileFingerprint, FileWatcher
 from app.theme.style import reading_mode, style
 from engine.errors import EngineError, Fix
 from engine.exits import set_shown_cap
-from engine.safe_file_io import path_exists
 from engine.settings import (
     SETTINGS,
     LoadedSettings,
@@ -52,8 +52,6 @@ class PreferenceValues(UserSettings):
 
 
 SAVE_DELAY_MS: Final = 400
-READ_DELAY_MS: Final = 100
-"""Delay before a changed file is read: an editor that writes it in place leaves it incomplete for a moment."""
 MAX_SILENT_ATTEMPTS: Final = 10
 """Attempts to save while another program changes the file, before that is reported."""
 
@@ -243,48 +241,15 @@ def _first(name: str, others: Iterable[str]) -> tuple[str, ...]:
     return (name, *(other for other in others if other != name))[:MAX_RECENT]
 
 
-class _FileFollower(QObject):
-    """Reads the settings again when another program has changed their file. A child of the preferences."""
-
-    def __init__(self, preferences: Preferences) -> None:
-        super().__init__(preferences)
-        self._preferences = preferences
-        self._timer = QTimer(self, singleShot=True, interval=READ_DELAY_MS)
-        self._timer.timeout.connect(self._read)
-        self._watcher = QFileSystemWatcher(self)
-        self._watcher.fileChanged.connect(self._timer.start)
-        self._watcher.directoryChanged.connect(self._timer.start)
-        with suppress(OSError):  # without a folder, there is nothing to follow
-            preferences.path.parent.mkdir(parents=True, exist_ok=True)
-        self._seen = self._stamp()
-        self._watch()
-
-    def _read(self) -> None:
-        stamp = self._stamp()
-        self._watch()
-        if stamp != self._seen:  # the folder has other files too
-            self._seen = stamp
-            self._preferences.load()
-
-    def _watch(self) -> None:
-        # A file that is replaced is no longer watched, and a file that is edited in place does not change its folder.
-        watched = {*self._watcher.files(), *self._watcher.directories()}
-        for path in (self._preferences.path.parent, self._preferences.path):
-            if str(path) not in watched and path_exists(path):
-                self._watcher.addPath(str(path))
-
-    def _stamp(self) -> tuple[int, int, int] | None:
-        try:
-            status = self._preferences.path.stat()
-        except OSError:
-            return None
-        return status.st_ino, status.st_size, status.st_mtime_ns
-
-
 def follow_settings_file(preferences: Preferences) -> None:
     """Follow changes that other programs make to the settings; calling it again has no effect."""
-    if preferences.findChild(_FileFollower) is None:
-        _FileFollower(preferences)
+    if preferences.findChild(FileWatcher) is not None:
+        return
+    with suppress(OSError):  # without a folder, there is nothing to follow
+        preferences.path.parent.mkdir(parents=True, exist_ok=True)
+    watcher = FileWatcher(preferences.path, FileFingerprint.of(preferences.path), preferences)
+    watcher.changed.connect(preferences.load)
+    watcher.gone.connect(preferences.load)
 
 
 APPLY_DELAY_MS: Final = 80

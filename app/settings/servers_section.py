@@ -23,7 +23,6 @@ from app.settings.settings_widgets import (
     labeled_rows,
     line_field,
     password_field,
-    run_in_engine,
     run_model_test,
 )
 from app.theme.style import ThemedIcon, set_style_properties, style
@@ -119,7 +118,7 @@ class ServerForm(QWidget):
             return
         self.add.setEnabled(False)
         work = _store_key(self._engine.models.keys, server, self.key.text())
-        run_in_engine(self, self._engine, work, lambda note: self._add_finished(server, note), self._add_failed)
+        self._engine.ask(self, work, lambda note: self._add_finished(server, note), self._add_failed)
 
     def _add_finished(self, server: CustomServer, note: str) -> None:
         self.add.setEnabled(True)
@@ -224,7 +223,7 @@ class ServersSection(QWidget):
     def _find_servers(self) -> None:
         self.find_servers.setEnabled(False)
         self.found.say("Searching this computer…")
-        run_in_engine(self, self._engine, find_local_servers(), self._show_found, self._show_failure)
+        self._engine.ask(self, find_local_servers(), self._show_found, self._show_failure)
 
     def _show_found(self, servers: list[LocalServer]) -> None:
         self.find_servers.setEnabled(True)

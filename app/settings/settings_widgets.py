@@ -7,12 +7,11 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from PySide6.QtCore import QObject, QSize, Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QHideEvent
 from PySide6.QtWidgets import QFormLayout, QLineEdit, QListWidget, QPushButton, QWidget
-from shiboken6 import isValid
 
 from app.engine_thread import EngineThread
 from app.settings.preferences import FIXED_NOTE, Preferences
@@ -102,29 +101,6 @@ class SettingsSection(QWidget):
     def add(self, body: QWidget) -> None:
         """Add the content."""
         self._column.addWidget(body)
-
-
-ResultT = TypeVar("ResultT")
-
-
-def run_in_engine(
-    owner: QObject,
-    engine: EngineThread,
-    work: Coroutine[Any, Any, ResultT],
-    on_result: Callable[[ResultT], None],
-    on_error: Callable[[EngineError], None],
-) -> Future[ResultT]:
-    """Run a coroutine in the engine thread and call back in the window's thread, unless `owner` was deleted."""
-
-    def to_answer(result: ResultT) -> None:
-        if isValid(owner):
-            on_result(result)
-
-    def to_fail(error: EngineError) -> None:
-        if isValid(owner):
-            on_error(error)
-
-    return engine.ask(work, to_answer, to_fail)
 
 
 TIMEOUT_S: Final = 60.0
@@ -219,7 +195,7 @@ class ModelTestRow(QWidget):
         if self.is_running:
             self._cancel()
         elif (work := self._call()) is not None:
-            self._future = run_in_engine(self, self._engine, work, self._show_result, self._show_error)
+            self._future = self._engine.ask(self, work, self._show_result, self._show_error)
             self._name_button("Cancel", "mdi6.stop")
             self._say("Waiting for a reply…", "")
 

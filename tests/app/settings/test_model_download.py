@@ -359,9 +359,8 @@ def test_loaded_model_is_deleted_but_not_one_that_a_run_uses(
         receive(message)
 
     monkeypatch.setattr(model, "_on_message", delay_end)
-    call = engine_thread.ask(
-        model.complete(Request((Message("user", "Count to a thousand."),)), began.append), lambda _reply: None, print
-    )
+    request = Request((Message("user", "Count to a thousand."),))
+    call = engine_thread.ask(dialog, model.complete(request, began.append), lambda _reply: None, print)
     qtbot.waitUntil(lambda: bool(began))
     dialog.show_for(None)
     dialog.table.selectRow(row_of(dialog, "Tiny-Chat"))
