@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from PySide6.QtCore import QEvent, Qt, Signal, SignalInstance
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent, QShowEvent
@@ -38,10 +38,7 @@ from engine.bundled import templates_folder
 from engine.document.files import load
 from engine.document.model import FILE_SUFFIX, Workflow, stem_of
 from engine.errors import EngineError
-
-if TYPE_CHECKING:
-    pass
-
+from engine.safe_file_io import is_file
 
 GROUPS: Final = {
     "Improve a text": (
@@ -547,14 +544,7 @@ class Gallery(QWidget):
 
 
 def _missing_files(paths: Iterable[Path]) -> list[Path]:
-    return [path for path in paths if not _exists(path)]
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
+    return [path for path in paths if not is_file(path)]
 
 
 def _section(title: str, body: QWidget) -> QWidget:

@@ -256,29 +256,21 @@ APPLY_DELAY_MS: Final = 80
 """Delay that avoids a new layout of every window for each step of the text size slider."""
 
 
-class _AppearanceApplier(QObject):
-    """Applies theme and text size whenever they change. A child of the preferences."""
+def apply_appearance(preferences: Preferences) -> None:
+    """Apply theme and text size now and after every change."""
 
-    def __init__(self, preferences: Preferences) -> None:
-        super().__init__(preferences)
-        self._preferences = preferences
-        self._timer = QTimer(self, singleShot=True, interval=APPLY_DELAY_MS)
-        self._timer.timeout.connect(self.apply)
-        preferences.changed.connect(self._follow)
-
-    def apply(self) -> None:
-        values = self._preferences.values
+    def apply() -> None:
+        values = preferences.values
         style().choose(values.theme, values.text_scale, gradually=True)
 
-    def _follow(self, names: frozenset[str]) -> None:
+    def follow(names: frozenset[str]) -> None:
         if names & {"theme", "text_scale"}:
-            self._timer.start()
+            timer.start()
 
-
-def apply_appearance(preferences: Preferences) -> None:
-    """Apply theme and text size now and after every change; calling it again has no effect."""
-    if preferences.findChild(_AppearanceApplier) is None:
-        _AppearanceApplier(preferences).apply()
+    timer = QTimer(preferences, singleShot=True, interval=APPLY_DELAY_MS)
+    timer.timeout.connect(apply)
+    preferences.changed.connect(follow)
+    apply()
 
 
 class _ReadingModeFollower(QObject):

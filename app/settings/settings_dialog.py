@@ -27,7 +27,7 @@ from app.inspector.field_spec import FieldKind, FieldSpec, field_specs
 from app.inspector.model_list import ModelComboBox, ModelSource
 from app.settings.extensions_controller import ExtensionsController
 from app.settings.extensions_section import McpServersSection, PluginsSection
-from app.settings.preferences import FIXED_NOTE, Preferences, PreferenceValues, apply_appearance
+from app.settings.preferences import FIXED_NOTE, Preferences, PreferenceValues
 from app.settings.providers_section import EMBEDDED_MODEL_NOTE, ProvidersSection
 from app.settings.servers_section import ServersSection
 from app.settings.settings_widgets import SettingsSection
@@ -422,7 +422,6 @@ class SettingsDialog(QDialog):
         self.plugins: PluginsSection | None = None
         self._created_pages = {"models"}
         self.setWindowTitle("Settings")
-        apply_appearance(preferences)
         resize_on_screen(self, SIZE)
         self.default_model = DefaultModelChooser(preferences, models)
         self.get_model = push_button("Get a local model…", lambda: models.download_requested.emit(None))

@@ -17,7 +17,7 @@ from shiboken6 import delete
 
 from app.engine_thread import EngineThread
 from app.settings.available_models import AvailableModels
-from app.settings.preferences import Preferences
+from app.settings.preferences import Preferences, apply_appearance
 from app.settings.settings_dialog import SettingsDialog
 from app.theme.style import style
 from engine.models.providers import PROVIDERS
@@ -80,6 +80,7 @@ def dialog(
     preferences: Preferences, engine_thread: EngineThread, models: AvailableModels, qtbot: QtBot
 ) -> SettingsDialog:
     """The visible dialog, after the list of keys is loaded."""
+    apply_appearance(preferences)  # as when the program starts
     dialog = SettingsDialog(preferences, engine_thread, models)
     qtbot.addWidget(dialog)
     with qtbot.waitSignal(dialog.providers.refreshed):

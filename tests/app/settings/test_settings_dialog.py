@@ -208,7 +208,6 @@ def test_preferences_changed_elsewhere_are_shown(dialog: SettingsDialog, prefere
 
 def test_appearance_is_applied_once_per_change(preferences: Preferences, qtbot: QtBot) -> None:
     apply_appearance(preferences)
-    apply_appearance(preferences)
     worn: list[str] = []
     style().changed.connect(lambda: worn.append(style().theme.name))
 
