@@ -29,6 +29,8 @@ from engine.values import Value, compact_json, to_text
 
 _RUN_ID_LENGTH = 16
 _MIN_SIMILARITY: Final = 0.8
+INPUT_PREFIX: Final = "input."
+"""Precedes the name of an input in a results file."""
 """From 0 to 1; a column whose name is at least this similar to an input's counts as misspelled."""
 _SPREADSHEET_ERRORS: Final = re.compile(
     r"#(N/A|GETTING_DATA|NAME\?|(REF|DIV/0|VALUE|NUM|NULL|SPILL|CALC|FIELD|BLOCKED|CONNECT|BUSY|UNKNOWN)!)"
@@ -125,43 +127,53 @@ def inputs_of_table(
             almost that of an input without a column is an error.
 
     Raises:
-        TableError: An input without a default has no column, or a listed column does not exist.
+        TableError: An input without a default has no column, no input has one and none is listed, or a listed column
+            does not exist.
     """
     declared = {item.name: item for item in declared_inputs(workflow)}
     given = dict(columns or {})
     chosen = _choose_columns(declared, table, given)
     extra = [column for column in table.columns if column not in chosen.values()] if extra_columns else []
     _check_spelling([name for name in declared if name not in {*chosen, *given}], table, extra)
+    if declared and not chosen and not given:  # all rows would have the same inputs
+        raise TableError(
+            f"{table.name}: No column has the name of an input of the workflow.",
+            f"{_columns_of(table)} Inputs: {'; '.join(map(str, declared.values()))}.",
+        )
     return [_read_row(table, index, declared, chosen, extra) for index in range(len(table.rows))]
 
 
 def matching_column(name: str, columns: Iterable[str]) -> str | None:
-    """The column with the name of an input, else one that differs only in case, else None."""
+    """The column with the name of an input, else one that differs only in case or is of a results file, else None."""
     columns = list(columns)
     if name in columns:
         return name
-    return next((column for column in columns if column.strip().casefold() == name.casefold()), None)
+    names = name.casefold(), f"{INPUT_PREFIX}{name}".casefold()
+    return next((column for wanted in names for column in columns if column.strip().casefold() == wanted), None)
+
+
+def _columns_of(table: Table) -> str:
+    return f"Its columns are: {', '.join(shown(column, 60) for column in table.columns)}."
 
 
 def _choose_columns(
     declared: Mapping[str, DeclaredInput], table: Table, given: dict[str, str | None]
 ) -> dict[str, str]:
     """The column of each input that has one."""
-    there_are = f"Its columns are: {', '.join(shown(column, 60) for column in table.columns)}."
     unknown = next((name for name in given if name not in declared), None)
     if unknown is not None:
         inputs = f"Its inputs are: {'; '.join(map(str, declared.values()))}." if declared else "It has no inputs."
         raise TableError(f'The workflow has no input "{shown(unknown, 60)}".', inputs)
     absent = next((column for column in given.values() if column not in {None, *table.columns}), None)
     if absent is not None:
-        raise TableError(f'{table.name}: There is no column "{shown(absent, 60)}".', there_are)
+        raise TableError(f'{table.name}: There is no column "{shown(absent, 60)}".', _columns_of(table))
     found = {name: matching_column(name, table.columns) for name in declared if name not in given}
     chosen = {name: column for name, column in (found | given).items() if column is not None}
     missing = [name for name, item in declared.items() if name not in chosen and item.default is None]
     if missing:
         names = ", ".join(f'"{shown(name, 60)}"' for name in missing)
         inputs = "the input" if len(missing) == 1 else "the inputs"
-        raise TableError(f"{table.name}: There is no column for {inputs} {names}.", there_are)
+        raise TableError(f"{table.name}: There is no column for {inputs} {names}.", _columns_of(table))
     return chosen
 
 

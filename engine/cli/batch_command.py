@@ -294,8 +294,12 @@ class BatchView:
 
 
 def _command(fix: str) -> str:
-    """The option or command that applies the fix of a row; the budget of a row has an option of its own."""
-    return "Use --row-budget-usd or --budget-tokens." if fix.startswith(Fix.RAISE_BUDGET) else command_of(fix)
+    """The option or command that applies the fix of a row, whose budget is its own or what the batch has left."""
+    return (
+        "Use --row-budget-usd, --budget-usd or --budget-tokens."
+        if fix.startswith(Fix.RAISE_BUDGET)
+        else command_of(fix)
+    )
 
 
 def _row_line(result: RowResult) -> str:

@@ -83,6 +83,21 @@ def test_table_that_does_not_match_is_refused_in_one_sentence(tmp_path: Path, te
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("columns", ["tpoic,wrods", "id"])
+def test_table_without_a_column_for_any_input_is_refused(tmp_path: Path, columns: str):
+    document = flow(entry("topic", default="rain"), result(), edges="topic -> out")
+    content = read_table(table(tmp_path, f"{columns}\nsun,1\n" if "," in columns else f"{columns}\n1\n"))
+    with pytest.raises(TableError, match="topic"):
+        inputs_of_table(document, content)
+    assert inputs_of_table(document, content, {"topic": None}) == [{}]
+    assert inputs_of_table(flow(result(), edges=""), content) == [{}]
+
+
+def test_results_file_is_a_table_with_the_inputs_of_its_rows(tmp_path: Path):
+    assert read(tmp_path, "row,input.topic,output.out,words\n1,rain,a,3\n") == [{"topic": "rain", "words": 3}]
+    assert read(tmp_path, "Input.topic,Topic\nrain,sun\n") == [{"topic": "sun"}]
+
+
 @pytest.mark.parametrize("line", ["nonsense", "[1]", '{"topic": NaN}', '{"topic": 1e999}', "[" * 5000])
 def test_line_that_is_not_a_json_object_fails_its_row(tmp_path: Path, line: str):
     rows = read(tmp_path, f'{{"topic": "a"}}\n\n{line}\n{{"topic": "b"}}\n', "t.jsonl")

@@ -41,6 +41,7 @@ def results(file: Path) -> list[dict[str, str]]:
         (Fix.REPEAT_CALLS, "--retry-in-flight"),
         (Fix.ALLOW_CODE, "--allow-code"),
         (Fix.RAISE_BUDGET.of("loop"), "--row-budget-usd"),
+        (Fix.RAISE_BUDGET.of("budget_usd"), " --budget-usd"),
         ("", ""),
     ],
 )
