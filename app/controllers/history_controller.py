@@ -94,6 +94,7 @@ class HistoryController(QObject):
         self._answers = RemoteAnswers(window, access)
         self.compare: CompareWindow | None = None
         self.run_menu = QMenu(window)
+        self._unfinished = ""
         for part in (tabs, resuming, self._answers):
             part.refused.connect(self.refused)
         resuming.unwritable.connect(lambda text: self._show_not_storing(access.failure, text))
@@ -272,6 +273,8 @@ class HistoryController(QObject):
             return
 
         def check(events: list[AnyEvent]) -> None:
+            if events[0].run_id == self._unfinished:  # it was resumed elsewhere in the window
+                self._notices.drop("unfinished")
             lost = next((event for event in events if isinstance(event, RunNotKept)), None)
             if lost is not None:
                 text = f"The rest of this run is not being stored. {lost.error} {lost.remedy}".rstrip()
@@ -324,7 +327,7 @@ class HistoryController(QObject):
                 waits = unfinished[0].status is RunStatus.WAITING
                 state = "is waiting for your answer" if waits else "was interrupted"
                 text = f"The run “{run_title(unfinished[0])}” {state}. You can resume it."
-                run_id = unfinished[0].run_id
+                self._unfinished = run_id = unfinished[0].run_id
                 self._notices.say("unfinished", text, "info", [("Show run", lambda: self.tabs.open_run(run_id))])
 
         self._ask(lambda store: (store.runs(EVERY_RUN, limit=1), store.runs(which, limit=1)), answered)

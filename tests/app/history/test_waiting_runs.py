@@ -20,7 +20,7 @@ from engine.store import RunStatus, Store
 from engine.values import Value
 from tests.app.history.conftest import MakeWindow, close
 from tests.app.history.stored_runs import run_and_store
-from tests.app.window.conftest import Script, answer, drafted, ended, question
+from tests.app.window.conftest import Script, answer, drafted, ended, open_file, question, saved
 from tests.app.window.conftest import press as press_in
 
 LEFT = Qt.MouseButton.LeftButton
@@ -185,6 +185,30 @@ def test_window_closes_while_a_run_waits_and_the_answer_comes_later(
     press(card, "Approve")
     assert outputs(shown, qtbot) == {"approved": "A note.", "comment": ""}
     qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED)
+
+
+def test_offer_of_a_waiting_run_goes_when_its_document_resumes_it(
+    make_window: MakeWindow, tmp_path: Path, qtbot: QtBot
+) -> None:
+    file = saved(tmp_path, workflow=approval())
+    workbench = make_window()
+    document = open_file(workbench, file)
+    workbench.runs.run(document)
+    asked(workbench, document, qtbot)
+    workbench.closing.close_document(document)
+    answer(workbench.window, "Answer later")
+    qtbot.waitUntil(lambda: workbench.closing.background == [])
+    close(workbench, qtbot)
+
+    later = make_window()
+    again = open_file(later, file)
+    qtbot.waitUntil(lambda: bool(later.notices.text("unfinished")) and again.session.shown.view_model is not None)
+    again.resume_wanted.emit()
+    card = asked(later, again, qtbot)
+
+    assert later.notices.text("unfinished") == ""
+    press(card, "Approve")
+    outputs(again, qtbot)
 
 
 def test_background_run_with_a_question_waits_in_the_history(
