@@ -13,6 +13,12 @@ from engine.values import Value
 
 UNKNOWN_MONEY: Final = "$?"
 _BYTE_UNITS: Final = ("bytes", "kB", "MB", "GB", "TB")
+_CONSTRAINTS: Final = (
+    ("Input should be", "must be"),
+    ("greater than or equal to", "at least"),
+    ("less than or equal to", "at most"),
+    ("a valid array", "a list"),
+)
 
 
 class TokenUsage(Protocol):
@@ -165,3 +171,11 @@ def format_retry(error: str, attempt: int, delay_s: float, fallback: str = "") -
     if fallback:
         return f"{error} It continues with the fallback {fallback}."
     return f"attempt {attempt} in {format_duration(delay_s)}: {error}"
+
+
+def plain_constraint(message: str) -> str:
+    """Return what pydantic says about a value as the program says it: `must be at least 1`."""
+    text = message.removeprefix("Value error, ").partition(", unable to parse")[0]
+    for theirs, ours in _CONSTRAINTS:
+        text = text.replace(theirs, ours)
+    return text

@@ -25,7 +25,7 @@ from pydantic_core import PydanticCustomError, from_json
 
 from engine.errors import EngineError, Fix, reason_of
 from engine.exits import MAX_ITERATIONS_CAP
-from engine.formatting import format_json
+from engine.formatting import format_json, plain_constraint
 from engine.models.catalog import MODEL_VARIABLE, check_model_name
 from engine.models.protocol import EMBEDDED_MODEL
 from engine.models.providers import origin_of
@@ -329,9 +329,8 @@ def _reason(part: Any) -> str:
         return f"{place} is missing."
     if not message.startswith("Input should be "):
         return "It contains characters that cannot be saved."
-    text = message.removeprefix("Input should be ").replace("greater than or equal to", "at least")
-    text = text.replace("less than or equal to", "at most").replace("a valid array", "a list")
-    return f"{place[0].upper()}{place[1:]} must be {text}." if place else f"Must be {text}."
+    text = plain_constraint(message)
+    return f"{place[0].upper()}{place[1:]} {text}." if place else f"{text[0].upper()}{text[1:]}."
 
 
 class Source(StrEnum):

@@ -26,6 +26,7 @@ from engine.cli.remedies import error_with_command
 from engine.cli.run_command import run_command
 from engine.cli.runs_command import runs_app
 from engine.errors import EngineError
+from engine.formatting import plain_constraint
 from engine.runner.event_loop import exit_process
 
 PROGRAM = "loopwright"
@@ -152,7 +153,8 @@ def _dispatch(arguments: Sequence[str] | None, window_obstacle: WindowCheck | No
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         called = context.command_path if context is not None else PROGRAM
-        message = " ".join(error.format_message().split())
+        place, colon, reason = " ".join(error.format_message().split()).rpartition(": ")
+        message = f"{place}{colon}{plain_constraint(reason)}"
         if not message:  # a group without a command, whose help is written by now
             return ExitCode.REFUSED
         stop = "" if message.endswith((".", "?", "!")) else "."

@@ -44,7 +44,7 @@ def read_parameters(declared: Mapping[str, InputConfig], given: Mapping[str, Val
         if fault is not None:
             raise InputError(f'The value of the input "{name}" is not a JSON value: {fault.message}', fault.remedy)
         if value is None and name not in given:
-            raise InputError(f'The input "{name}" has no value.', f"Give one with -i {name}=VALUE.")
+            raise InputError(f'The input "{name}" has no value.', "Give it a value, or a default in the workflow.")
         try:
             values[name] = convert(value, config.type)
         except ConversionError as error:

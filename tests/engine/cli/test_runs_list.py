@@ -204,3 +204,8 @@ def test_out_of_range_number_is_one_sentence(program: Program, arguments: tuple[
     ended = program("runs", *arguments)
     assert ended.code == 2
     assert f"Invalid value for '{arguments[-2]}'" in ended.err
+
+
+@pytest.mark.parametrize(("limit", "reason"), [("0", "must be at least 1."), ("x", "must be a valid integer.")])
+def test_reason_of_an_invalid_option_is_plain(program: Program, limit: str, reason: str):
+    assert f"'--limit' / '-n': {reason}" in program("runs", "--limit", limit).err
