@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
-from PySide6.QtCore import QSignalBlocker, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QObject, QSignalBlocker, QSize, Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QApplication,
     QComboBox,
@@ -492,6 +492,7 @@ class ForkDialog(QDialog):
         self.warnings.setProperty("tone", "warning")
         self.run = push_button("Run fork", self._run, look="primary", auto_default=True)
         self.run.setDefault(True)
+        self.run.installEventFilter(self)
         self.cancel = push_button("Cancel", self.reject)
         self._arrange()
         self._timer = QTimer(self, singleShot=True, interval=PLAN_DELAY_MS)
@@ -574,10 +575,18 @@ class ForkDialog(QDialog):
         focused = QApplication.focusWidget()
         is_field = isinstance(focused, QLineEdit | QPlainTextEdit) and self.form.isAncestorOf(focused)
         is_typing = is_field and self._is_changed and not self.problem.isVisible()
-        is_shown = bool(self._refusal) and not is_typing
-        if is_shown:
-            self.problem.say(self._refusal, "bad")
-        self.problem.setVisible(is_shown)
+        self._say_refusal("" if is_typing else self._refusal)
+
+    def _say_refusal(self, text: str) -> None:
+        if text:
+            self.problem.say(text, "bad")
+        self.problem.setVisible(bool(text))
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Say why there is no plan if the user clicks the disabled button, which takes no focus from a field."""
+        if event.type() == QEvent.Type.MouseButtonPress:
+            self._say_refusal(self._refusal)
+        return super().eventFilter(watched, event)
 
     def _run(self) -> None:
         if self.plan is not None:

@@ -292,6 +292,23 @@ def test_invalid_change_is_refused_in_the_dialog(workbench: Workbench, ran: Docu
     assert not dialog.run.isEnabled()
 
 
+def test_click_on_the_disabled_button_says_why_nothing_can_run(
+    workbench: Workbench, ran: DocumentPage, qtbot: QtBot
+) -> None:
+    workbench.history.resuming.fork_from(ran, "loop[1]")
+    dialog = dialog_of(workbench, qtbot)
+    prompt = dialog.form.prompts["draft", "prompt"]
+    prompt.setFocus()
+    with qtbot.waitSignal(dialog.planned):
+        QTest.keyClicks(prompt, " {{nope}}")
+    assert not dialog.problem.isVisible()
+
+    QTest.mouseClick(dialog.run, Qt.MouseButton.LeftButton)
+
+    assert dialog.problem.isVisible()
+    assert "nope" in dialog.problem.text
+
+
 def test_half_typed_placeholder_is_refused_once_its_field_loses_focus(
     workbench: Workbench, ran: DocumentPage, qtbot: QtBot
 ) -> None:
