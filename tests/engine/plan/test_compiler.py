@@ -129,6 +129,23 @@ def test_an_iteration_has_an_input_slot_and_the_exits_result() -> None:
     assert outer.result == InputPlan("input", (slot(outer, "leave_inner", "output"),), False, None)
 
 
+def test_the_ports_into_a_body_have_no_value_around_it() -> None:
+    top = compile_workflow(
+        document(
+            {**looped(), "each": ("iterator", {}), "b": STEP, "all": "aggregator"},
+            *LOOPED[:-1],
+            "loop.iterations -> each.items",
+            "each.item -> b.input",
+            "each.index -> all.input",
+            "b.output -> all.input",
+            "all.output -> out.value",
+        )
+    ).graph
+
+    assert [port for port, _ in node(top, "loop").outputs] == ["iterations"]
+    assert node(top, "each").outputs == ()
+
+
 def test_every_value_of_a_level_has_a_slot_of_its_own() -> None:
     top = compile_workflow(nested()).graph
     for graph in (top, inner(top, "outer").body):
