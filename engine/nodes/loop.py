@@ -250,7 +250,7 @@ class LoopConfig(NodeConfig):
     @cached_property
     def needs(self) -> frozenset[Need]:
         """What the loop must provide for its conditions."""
-        return frozenset[Need]().union(*(condition.needs for condition in self.conditions))
+        return frozenset(need for condition in self.conditions for need in condition.needs)
 
     @cached_property
     def expressions(self) -> tuple[tuple[str, str], ...]:

@@ -1,8 +1,8 @@
 """Compile documents into execution plans.
 
-The body of each loop becomes a synthetic graph: `__loop_input__` replaces the loop, `__loop_output__` its exit, and
-values from outside the body become constants. Iterators and their aggregators are compiled in the same way. A document
-is compiled once for any number of runs and iterations.
+The body of each loop becomes a synthetic graph: a slot for the iteration input replaces the loop, the collected result
+and feedback its exit, and values from outside the body become constants. Iterators and aggregators are compiled in the
+same way. A document is compiled once for any number of runs and iterations.
 
 A stand-in replaces a disabled node with problems of its own, so that people can disable a broken node and run the rest.
 """
@@ -10,7 +10,6 @@ A stand-in replaces a disabled node with problems of its own, so that people can
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -40,8 +39,6 @@ from engine.nodes.spec import (
 )
 from engine.plan.dependencies import everything_in, is_outside, part_nodes
 from engine.plan.execution_plan import (
-    LOOP_INPUT,
-    LOOP_OUTPUT,
     GraphPlan,
     InputPlan,
     IteratorPlan,
@@ -98,11 +95,11 @@ def compile_structure(
         raise DocumentError(
             f"The workflow cannot run: it has {count}. The first: {errors[0].message}", errors[0].remedy, problems
         )
-    choices = dict.fromkeys(choice for _, choice in models_called(structure, inside))
+    models = dict.fromkeys(model for _, choice in models_called(structure, inside) for model in choice.chain)
     planned = _planned(structure, problems, max_iterations_cap, only)
     return Plan(
         graph=_GraphCompiler(planned).build(),
-        models=tuple(dict.fromkeys(model for choice in choices for model in choice.chain)),
+        models=tuple(models),
         parameters=_parameters(structure, inside),
         structure=structure,
         max_iterations_cap=max_iterations_cap,
@@ -151,14 +148,14 @@ class _Planned:
     Attributes:
         structure: The document.
         nodes: Its nodes, with stand-ins for faulty disabled ones.
-        edges: Its edges by level; see `_edges`.
+        graph: What waits for what; see `_graph`.
         cap: The most iterations of any loop.
         only: The outermost nodes that run; None for all.
     """
 
     structure: Structure
     nodes: dict[str, Resolved]
-    edges: dict[str | None, list[tuple[str, str]]]
+    graph: DiGraph[str]
     cap: int
     only: Collection[str] | None
 
@@ -174,32 +171,32 @@ class _Planned:
 def _planned(
     structure: Structure, problems: Iterable[Problem], cap: int, only: Collection[str] | None = None
 ) -> _Planned:
-    return _Planned(structure, _with_stand_ins(structure, problems), _edges(structure), cap, only)
+    return _Planned(structure, _with_stand_ins(structure, problems), _graph(structure), cap, only)
 
 
-def _edges(structure: Structure) -> dict[str | None, list[tuple[str, str]]]:
-    """The edges of each level: of the body of each loop or iterator, and under None those outside of all.
+def _graph(structure: Structure) -> DiGraph[str]:
+    """The nodes of all levels, each with those of its own level that wait for it.
 
-    An edge into a nested body leads to its loop, and so does one to the loop's exit: the loop collects what leads
-    there, and so it is the loop that waits for it.
+    A loop stands for its body and its exit: an edge that leads there from outside leads to the loop, which waits for
+    it. The exit waits for its loop.
     """
+    from networkx import DiGraph
+
     bodies, parent, loop_of = structure.bodies, structure.parent, structure.loop_of
-    found: dict[str | None, list[tuple[str, str]]] = {}
+    edges = [(body.loop, body.exit) for body in bodies.values()]
     for link in structure.links:
         source, target = link.source, loop_of.get(link.target, link.target)
-        level = parent.get(source)
         if source in bodies and link.source_port in bodies[source].kind.body_ports:
-            source, level = LOOP_INPUT, source
-        if level is not None and target == level:
-            target = LOOP_OUTPUT
-        else:
-            while target and parent.get(target) != level:
-                target = parent.get(target, "")
+            continue  # a body starts with what waits for nothing else
+        level = parent.get(source)
+        while target and parent.get(target) != level:
+            target = parent.get(target, "")
         if target:
-            found.setdefault(level, []).append((source, target))
-    for body in bodies.values():
-        found.setdefault(parent.get(body.loop), []).append((body.loop, body.exit))
-    return found
+            edges.append((source, target))
+    graph: DiGraph[str] = DiGraph()
+    graph.add_nodes_from(structure.order)
+    graph.add_edges_from(edges)
+    return graph
 
 
 class _GraphCompiler:
@@ -215,25 +212,12 @@ class _GraphCompiler:
         if loop is None and planned.only is not None:
             self.order = [node for node in self.order if node in planned.only]
         self.position = {node: index for index, node in enumerate(self.order)}
-        self.graph = self._synthetic_graph()
         self.noted = self._noted()
         self.slots: dict[tuple[str, str], int] = {}
         self.constants: list[tuple[int, int]] = []
         self.body_slots = (
             [] if self.body is None else [self._slot(self.body.loop, p) for p in self.body.kind.body_ports]
         )
-
-    def _synthetic_graph(self) -> DiGraph[str]:
-        """The graph of this level: loops stand for nested bodies, synthetic nodes replace this loop's ends."""
-        from networkx import DiGraph
-
-        graph: DiGraph[str] = DiGraph()
-        graph.add_nodes_from(self.order if self.body is None else (*self.order, LOOP_INPUT, LOOP_OUTPUT))
-        edges = self.planned.edges.get(self.loop, ())
-        if self.loop is None and self.planned.only is not None:
-            edges = [(source, target) for source, target in edges if source in graph and target in graph]
-        graph.add_edges_from(edges)
-        return graph
 
     def _noted(self) -> str | None:
         """The node that gets the iteration note: the first that takes one, in a loop that gives it."""
@@ -268,8 +252,9 @@ class _GraphCompiler:
     def build(self) -> GraphPlan:
         nodes = tuple([self._node(self.planned.nodes[node]) for node in self.order])
         waits = [0] * len(nodes)
-        for follower in chain.from_iterable(node.followers for node in nodes):
-            waits[follower] += 1
+        for node in nodes:
+            for follower in node.followers:
+                waits[follower] += 1
         first = tuple([position for position, count in enumerate(waits) if count == 0])
         result = feedback = None
         if self.body is not None:
@@ -286,11 +271,11 @@ class _GraphCompiler:
         pinned = self._pinned(resolved, body)
         inputs = () if loop_of_exit is not None else self._inputs(resolved, is_pinned=pinned is not None)
         is_output = resolved.type == "output" and isinstance(config, OutputConfig)
-        followers = [self.position[after] for after in self.graph.successors(node) if after != LOOP_OUTPUT]
+        followers = [self.position[after] for after in self.planned.graph.successors(node) if after in self.position]
         return NodePlan(
             position=self.position[node],
             id=node,
-            title=self.structure.resolution.names[node],
+            name_of=self.structure.resolution.name,
             spec=spec,
             config=config,
             prepared=spec.prepare(config),
@@ -318,7 +303,7 @@ class _GraphCompiler:
     def _inputs(self, resolved: Resolved, *, is_pinned: bool = False) -> tuple[InputPlan, ...]:
         sources: dict[str, list[int]] = {}
         for link in self.structure.links_to.get(resolved.id, ()):
-            if is_pinned and self.body is None and link.source not in self.graph:
+            if is_pinned and self.body is None and link.source not in self.position:
                 continue  # a part has nothing before a pinned node
             sources.setdefault(link.target_port, []).append(self._slot(link.source, link.source_port))
         inputs: list[InputPlan] = []
@@ -376,7 +361,7 @@ def _judge(config: LoopConfig, body: Sequence[str]) -> NodePlan:
     return NodePlan(
         position=-1,
         id=name,
-        title=JUDGE_SPEC.title,
+        name_of=lambda _id: JUDGE_SPEC.title,
         spec=JUDGE_SPEC,
         config=judge,
         prepared=JUDGE_SPEC.prepare(judge),

@@ -1,14 +1,15 @@
 """The execution plan: immutable, with every name resolved to a position.
 
-A `GraphPlan` is one level of a workflow: the whole of it, or the body of a loop, with `__loop_input__` in place of the
-loop and `__loop_output__` in place of the exit. Iterators and aggregators work in the same way. Each value has a slot:
-one for each output port, one for the iteration input, one for each value from outside the body.
+A `GraphPlan` is one level of a workflow: the whole of it, or the body of a loop, with the iteration input in place of
+the loop, and result and feedback in place of the exit. Iterators and aggregators work in the same way. Each value has a
+slot: one for each output port, one for the iteration input, one for each value from outside the body.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from engine.document.model import Workflow
 from engine.expr import Expression
@@ -20,9 +21,6 @@ from engine.nodes.spec import AnySpec, Outputs, PortType
 from engine.plan.partial_run import Part
 from engine.plan.structure import Structure
 from engine.values import Value, immutable
-
-LOOP_INPUT: Final = "__loop_input__"
-LOOP_OUTPUT: Final = "__loop_output__"
 
 
 @immutable
@@ -49,7 +47,7 @@ class NodePlan:
     Attributes:
         position: Its position in the graph's `nodes`.
         id: Its id.
-        title: Its title.
+        name_of: Returns what people call a node of that id.
         spec: Its type.
         config: Its settings.
         prepared: What its type prepared from them, shared by all runs.
@@ -72,7 +70,7 @@ class NodePlan:
 
     position: int
     id: str
-    title: str
+    name_of: Callable[[str], str]
     spec: AnySpec
     config: Any
     prepared: Any
@@ -90,6 +88,11 @@ class NodePlan:
     iterator: IteratorPlan | None = None
     subflow: SubflowPlan | None = None
     pinned: Outputs | None = None
+
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        return self.name_of(self.id)
 
     @property
     def body(self) -> GraphPlan | None:
@@ -120,7 +123,7 @@ class GraphPlan:
         input_slot: The slot of the iteration input; None for the whole workflow.
         index_slot: The slot of an item's index; None outside iterators.
         constants: For each value from outside a body: its slot in the graph around the loop, and its slot here.
-        result: What `__loop_output__` collects as the iteration's result; None where nothing leads there.
+        result: What the exit collects as the iteration's result; None where nothing leads there.
         feedback: What it collects as the feedback; None where nothing leads there.
     """
 

@@ -26,6 +26,8 @@ def topological_order(successors: Neighbors) -> list[str]:
     """
     nodes = list(successors)
     position = {node: place for place, node in enumerate(nodes)}
+    if all(position[node] < position[after] for node, targets in successors.items() for after in targets):
+        return nodes  # as in most documents
     waits = dict.fromkeys(nodes, 0)
     for targets in successors.values():
         for after in targets:
@@ -42,17 +44,11 @@ def topological_order(successors: Neighbors) -> list[str]:
     return order
 
 
-def find_cycle(predecessors: Neighbors, order: Collection[str] | None = None) -> list[str] | None:
-    """Return the nodes of a cycle, with the first one again at the end, or None.
-
-    Args:
-        predecessors: The graph.
-        order: Its topological order, if known.
-    """
-    ordered = topological_order(reverse(predecessors)) if order is None else order
-    if len(ordered) == len(predecessors):
+def find_cycle(successors: Neighbors, order: Collection[str]) -> list[str] | None:
+    """Return the nodes of a cycle of a graph with this topological order, the first one again at the end, or None."""
+    if len(order) == len(successors):
         return None
-    rest = set(predecessors).difference(ordered)
+    predecessors, rest = reverse(successors), set(successors).difference(order)
     node = next(node for node in predecessors if node in rest)
     path: dict[str, None] = {}
     while node not in path:  # each remaining node has a remaining predecessor

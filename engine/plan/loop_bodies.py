@@ -12,7 +12,7 @@ writes a file in every iteration.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Final
 
 from engine.document.model import Workflow
@@ -120,7 +120,7 @@ def body_problems(
             )
 
 
-def waiting_problem(bodies: dict[str, Body], found: list[Link], predecessors: Neighbors, name: Name) -> Problem | None:
+def waiting_problem(bodies: dict[str, Body], found: list[Link], successors: Neighbors, name: Name) -> Problem | None:
     """Report a loop that waits for itself, if there is one.
 
     A loop waits for the values that enter its body from outside. This makes a cycle that the edges alone do not show if
@@ -129,11 +129,11 @@ def waiting_problem(bodies: dict[str, Body], found: list[Link], predecessors: Ne
     Args:
         bodies: All bodies.
         found: The edges.
-        predecessors: The nodes before each node, where a loop comes before its exit; without a cycle.
+        successors: The nodes after each node, where an exit comes after its loop; without a cycle.
         name: Returns what people call a node.
     """
-    owners = ((link, bodies.get(link.source)) for link in found)
-    if not any(owner is not None and link.source_port not in owner.kind.body_ports for link, owner in owners):
+    results = (link for link in found if link.source in bodies)
+    if all(link.source_port in bodies[link.source].kind.body_ports for link in results):
         return None
     around: dict[str, list[Body]] = {}
     for body in bodies.values():
@@ -147,10 +147,10 @@ def waiting_problem(bodies: dict[str, Body], found: list[Link], predecessors: Ne
     }
     if not waits:
         return None
-    before = {node: [*there] for node, there in predecessors.items()}
+    after = {node: [*there] for node, there in successors.items()}
     for source, loop in waits:
-        before[loop].append(source)
-    cycle = find_cycle(before)
+        after[source].append(loop)
+    cycle = find_cycle(after, topological_order(after))
     if cycle is None:
         return None
     source, loop = next(step for step in pairwise(cycle) if step in waits)
@@ -218,20 +218,14 @@ def _escape(link: Link, body: Body, name: Name) -> Iterator[Problem]:
 
 
 def _overlaps(bodies: dict[str, Body], name: Name) -> Iterator[Problem]:
-    whole = {body.loop: body.nodes | {body.loop, body.exit} for body in bodies.values()}
-    loops = list(bodies)
-    for index, first in enumerate(loops):
-        for second in loops[index + 1 :]:
-            if whole[first].isdisjoint(whole[second]):
-                continue
-            if whole[first] <= bodies[second].nodes or whole[second] <= bodies[first].nodes:
-                continue
+    whole = [(body, body.nodes | {body.loop, body.exit}) for body in bodies.values()]
+    for (first, in_first), (second, in_second) in combinations(whole, 2):
+        if not in_first.isdisjoint(in_second) and not (in_first <= second.nodes or in_second <= first.nodes):
             yield Problem(
                 "overlapping-loops",
-                f"{_both(bodies[first], bodies[second], name)} overlap, and neither is completely inside the other.",
-                f"Move one {bodies[first].kind.start} and its {bodies[first].kind.end} inside the other, "
-                "or put one after the other.",
-                node=first,
+                f"{_both(first, second, name)} overlap, and neither is completely inside the other.",
+                f"Move one {first.kind.start} and its {first.kind.end} inside the other, or put one after the other.",
+                node=first.loop,
             )
 
 
@@ -277,11 +271,11 @@ def pair(
         open_ends = [end for end in ends if end not in ended_by and not named[end]]
         if len(open_starts) == len(open_ends) == 1:
             ended_by[open_ends[0]] = open_starts[0]
-        problems += _end_problems(kind, ends, named, ended_by, resolution.name)
-        problems += _start_problems(kind, starts, ended_by, resolution.name)
-        ends_of: dict[str, list[str]] = {}
+        ends_of: dict[str, list[str]] = {start: [] for start in starts}
         for end, start in ended_by.items():
-            ends_of.setdefault(start, []).append(end)
+            ends_of[start].append(end)
+        problems += _end_problems(kind, ends, named, ended_by, resolution.name)
+        problems += _start_problems(kind, ends_of, resolution.name)
         exit_of.update({start: there[0] for start, there in ends_of.items() if len(there) == 1})
     return Pairing(exit_of, problems)
 
@@ -339,9 +333,8 @@ def _end_problems(
             )
 
 
-def _start_problems(kind: Pair, starts: list[str], ended_by: dict[str, str], name: Name) -> Iterator[Problem]:
-    for start in starts:
-        there = [end for end, ended in ended_by.items() if ended == start]
+def _start_problems(kind: Pair, ends_of: dict[str, list[str]], name: Name) -> Iterator[Problem]:
+    for start, there in ends_of.items():
         if not there:
             yield Problem(
                 "missing-exit",

@@ -88,7 +88,8 @@ def resolve(workflow: Workflow, registry: Registry) -> Resolution:
             resolution.problems.append(_unknown_type(node, registry))
             continue
         try:
-            config: NodeConfig = spec.config.model_validate(node.config)
+            # As `model_validate`, which first checks what was asked of it.
+            config: NodeConfig = spec.config.__pydantic_validator__.validate_python(node.config)
         except ValidationError as error:
             resolution.problems.extend(
                 Problem("bad-config", message, remedy, node=node.id, field=place)
@@ -222,15 +223,13 @@ def links(workflow: Workflow, resolution: Resolution) -> tuple[list[Link], list[
     problems: list[Problem] = []
     ids = workflow.nodes_by_id
     for edge in workflow.edges:
-        source, source_port = edge.source
-        target, target_port = edge.target
-        link = Link(edge, source, source_port, target, target_port)
+        link = Link(edge, *edge.source, *edge.target)
         if _is_valid(link, resolution):
             found.append(link)
             continue
         faults = list(_edge_problems(edge, workflow, resolution))
         problems.extend(faults)
-        if source in ids and target in ids and not any(fault.code == "unknown-port" for fault in faults):
+        if link.source in ids and link.target in ids and not any(fault.code == "unknown-port" for fault in faults):
             found.append(link)
     connected = {(link.target, link.target_port) for link in found}
     if len(connected) < len(found):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Final, cast
 
 from pydantic import ValidationError
@@ -23,7 +23,7 @@ from engine.nodes.loop import LoopConfig
 from engine.nodes.node_registry import Registry, builtin_registry
 from engine.nodes.spec import LOOP, Pair
 from engine.nodes.subflow import SUBFLOW, SubflowConfig
-from engine.plan.graph_algorithms import Neighbors, find_cycle, topological_order
+from engine.plan.graph_algorithms import Neighbors, find_cycle, reverse, topological_order
 from engine.plan.loop_bodies import Body, body_problems, find_body, pair, parents, waiting_problem
 from engine.plan.resolve import Link, Resolution, Resolved, links, resolve
 from engine.text_sanitizing import shown
@@ -115,9 +115,9 @@ def _with_model(node: Node, model: str, registry: Registry) -> Node:
     return node.model_copy(update={"config": config}) if configs else node
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, eq=False)
 class Structure:
-    """An analysed document.
+    """An analysed document. Immutable once it is analysed.
 
     Attributes:
         workflow: The document.
@@ -134,6 +134,12 @@ class Structure:
         problems: The problems found during the analysis.
         subflows: The analysed workflow of each subflow, by the subflow's id.
         checked: The problems that `engine.plan.validation` found, by the cap on iterations.
+        members: The nodes of each body in their order, without those of nested bodies; under None those outside of all.
+        loop_of: The loop of each exit, the iterator of each aggregator.
+        disabled: The nodes that do not run: disabled ones, and those in the body of a disabled loop or iterator. A
+            disabled exit still outputs its loop's result.
+        replaced_by_pins: The enabled nodes that do not run because they, or the loop or iterator around them, are
+            pinned.
     """
 
     workflow: Workflow
@@ -145,43 +151,31 @@ class Structure:
     order: list[str] = field(default_factory=list[str])
     bodies: dict[str, Body] = field(default_factory=dict[str, Body])
     parent: dict[str, str] = field(default_factory=dict[str, str])
-    evaluators: dict[str, str] = field(default_factory=dict[str, str])
-    feedback_ends: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     problems: list[Problem] = field(default_factory=list[Problem])
-    subflows: dict[str, Structure] = field(default_factory=dict[str, "Structure"])
-    checked: dict[int, tuple[Problem, ...]] = field(default_factory=dict[int, tuple[Problem, ...]])
+    evaluators: dict[str, str] = field(init=False)
+    feedback_ends: dict[str, tuple[str, ...]] = field(init=False)
+    subflows: dict[str, Structure] = field(init=False)
+    checked: dict[int, tuple[Problem, ...]] = field(init=False)
+    members: dict[str | None, list[str]] = field(init=False)
+    loop_of: dict[str, str] = field(init=False)
+    disabled: frozenset[str] = field(init=False)
+    replaced_by_pins: frozenset[str] = field(init=False)
 
-    @cached_property
-    def members(self) -> dict[str | None, list[str]]:
-        """The nodes of each body in their order, without those of nested bodies; under None those outside of all."""
-        found: dict[str | None, list[str]] = {}
+    def __post_init__(self) -> None:
+        self.evaluators, self.feedback_ends, self.subflows, self.checked = {}, {}, {}, {}
+        self.loop_of = {body.exit: body.loop for body in self.bodies.values()}
+        self.members = {}
         for node in self.order:
-            found.setdefault(self.parent.get(node), []).append(node)
-        return found
+            self.members.setdefault(self.parent.get(node), []).append(node)
+        nodes = self.workflow.nodes_by_id.values()
+        self.disabled = self._all_in({node.id for node in nodes if not node.enabled and node.type != LOOP.end})
+        pinned = {node.id for node in nodes if node.pinned and node.enabled}
+        self.replaced_by_pins = self._all_in({self.loop_of.get(node, node) for node in pinned} | pinned)
 
-    @cached_property
-    def loop_of(self) -> dict[str, str]:
-        """The loop of each exit, the iterator of each aggregator."""
-        return {body.exit: body.loop for body in self.bodies.values()}
-
-    @cached_property
-    def disabled(self) -> frozenset[str]:
-        """The nodes that do not run: disabled ones, and those in the body of a disabled loop or iterator.
-
-        A disabled exit still outputs its loop's result.
-        """
-        own = {node.id for node in self.workflow.nodes_by_id.values() if not node.enabled and node.type != LOOP.end}
-        if not own:
+    def _all_in(self, starts: set[str]) -> frozenset[str]:
+        """Nodes, and those in the bodies of the loops and iterators among them."""
+        if not starts:
             return frozenset()
-        return frozenset(node for node in self.workflow.nodes_by_id if self._is_within(node, own))
-
-    @cached_property
-    def replaced_by_pins(self) -> frozenset[str]:
-        """The enabled nodes that do not run because they, or the loop or iterator around them, are pinned."""
-        pinned = {node.id for node in self.workflow.nodes_by_id.values() if node.pinned and node.enabled}
-        if not pinned:
-            return frozenset()
-        starts = pinned | {self.loop_of[node] for node in pinned if node in self.loop_of}
         return frozenset(node for node in self.workflow.nodes_by_id if self._is_within(node, starts))
 
     def _is_within(self, node: str | None, starts: set[str]) -> bool:
@@ -214,16 +208,14 @@ def _analyse_level(workflow: Workflow, registry: Registry) -> Structure:
     leaving: dict[str, list[Link]] = {}
     leading: dict[str, list[Link]] = {}
     successors: dict[str, list[str]] = {node: [] for node in workflow.nodes_by_id}
-    predecessors: dict[str, list[str]] = {node: [] for node in workflow.nodes_by_id}
     for link in found:
         leaving.setdefault(link.source, []).append(link)
         leading.setdefault(link.target, []).append(link)
         successors[link.source].append(link.target)
-        predecessors[link.target].append(link.source)
     problems = [*resolution.problems, *problems]
     make = partial(Structure, workflow, registry, resolution, found, leaving, leading)
     order = topological_order(successors)
-    cycle = _cycle(predecessors, order, resolution.name)
+    cycle = _cycle(successors, order, resolution.name)
     if cycle is not None:
         return make(problems=[*problems, cycle])
     pairing = pair(workflow, resolution, leading, order)
@@ -232,20 +224,20 @@ def _analyse_level(workflow: Workflow, registry: Registry) -> Structure:
         return make(order, problems=problems)
     for loop, exit_id in pairing.exit_of.items():
         successors[loop].append(exit_id)
-        predecessors[exit_id].append(loop)
     position = {node: index for index, node in enumerate(order)}
     if any(position[exit_id] < position[loop] for loop, exit_id in pairing.exit_of.items()):
         order = topological_order(successors)
-        cycle = _cycle(predecessors, order, resolution.name)
+        cycle = _cycle(successors, order, resolution.name)
         if cycle is not None:
             return make(problems=[*problems, cycle])
+    predecessors = reverse(successors)
     bodies = {
         loop: find_body(loop, workflow, successors, predecessors, leaving.get(loop, []), pairing.exit_of)
         for loop in pairing.exit_of
     }
     innermost = parents(bodies)
     problems.extend(body_problems(bodies, innermost, found, resolution.name))
-    waiting = waiting_problem(bodies, found, predecessors, resolution.name)
+    waiting = waiting_problem(bodies, found, successors, resolution.name)
     problems.extend([waiting] if waiting is not None else [])
     structure = make(order, bodies, innermost, problems=problems)
     for body in (body for body in bodies.values() if body.kind is LOOP):
@@ -254,8 +246,8 @@ def _analyse_level(workflow: Workflow, registry: Registry) -> Structure:
     return structure
 
 
-def _cycle(predecessors: Neighbors, order: list[str], name: Callable[[str], str]) -> Problem | None:
-    nodes = find_cycle(predecessors, order)
+def _cycle(successors: Neighbors, order: list[str], name: Callable[[str], str]) -> Problem | None:
+    nodes = find_cycle(successors, order)
     if nodes is None:
         return None
     names = [name(node) for node in nodes]
@@ -282,18 +274,17 @@ def _reachable(starts: set[str], within: frozenset[str], structure: Structure) -
 
 
 def _routers_to_exit(structure: Structure, body: Body) -> list[str]:
-    """The routers of the body itself whose branch `done` leads to the exit's input."""
-    into_exit = {link.source for link in structure.links_to.get(body.exit, ()) if link.target_port == "input"}
-    routers: list[str] = []
-    for node in structure.members.get(body.loop, ()):
-        router = structure.workflow.node(node)
-        if router.type != "router" or not router.enabled:
-            continue
-        done = [link for link in structure.links_from.get(node, ()) if link.source_port == DONE]
-        direct = any(link.target == body.exit and link.target_port == "input" for link in done)
-        if direct or _reachable({link.target for link in done}, body.nodes, structure) & into_exit:
-            routers.append(node)
-    return routers
+    """The enabled routers of the body itself whose branch `done` leads to the exit's input."""
+    nodes = structure.workflow.nodes_by_id
+    routers = (node for node in structure.members.get(body.loop, ()) if nodes[node].type == "router")
+    return [node for node in routers if nodes[node].enabled and _is_done_at_exit(structure, node, body)]
+
+
+def _is_done_at_exit(structure: Structure, router: str, body: Body) -> bool:
+    starts = {link.target for link in structure.links_from.get(router, ()) if link.source_port == DONE}
+    reached = _reachable(starts, body.nodes, structure)
+    into_exit = (link for link in structure.links_to.get(body.exit, ()) if link.target_port == "input")
+    return any(link.source in reached or (link.source, link.source_port) == (router, DONE) for link in into_exit)
 
 
 def _control_problems(structure: Structure, body: Body) -> Iterator[Problem]:

@@ -365,20 +365,20 @@ def _exit_loop_problems(structure: Structure) -> Iterator[Problem]:
 def _parameter_problems(structure: Structure) -> Iterator[Problem]:
     for kind, config in (("input", InputConfig), ("output", OutputConfig)):
         names: dict[str, str] = {}
-        title = structure.resolution.name
         for resolved in structure.resolution.by_type.get(kind, ()):
             if not isinstance(resolved.config, config) or resolved.id in structure.disabled:
                 continue
             name = resolved.config.name or resolved.id
-            if name in names:
+            first = names.setdefault(name, resolved.id)
+            if first != resolved.id:
+                title = structure.resolution.name
                 yield Problem(
                     f"duplicate-{kind}",
-                    f'Two {kind}s are called "{shown(name, 60)}": "{title(names[name])}" and "{title(resolved.id)}".',
+                    f'Two {kind}s are called "{shown(name, 60)}": "{title(first)}" and "{title(resolved.id)}".',
                     "Rename one.",
                     node=resolved.id,
                     field="name",
                 )
-            names.setdefault(name, resolved.id)
 
 
 def _loop_problems(structure: Structure, cap: int) -> Iterator[Problem]:
