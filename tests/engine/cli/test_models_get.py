@@ -129,12 +129,12 @@ def test_paused_download_of_the_demo_model_is_resumed_and_deleted_by_its_name(
     program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / f"{FILE}.part").write_bytes(b"half")
-    state = {"version": "1", "size": 8, "address": "https://index.example/demo.whl", "has_query": True}
+    state = {"version": "1", "size": 8, "address": "https://hub.example/demo.whl", "has_query": True}
     (tmp_path / f"{FILE}.part.json").write_text(json.dumps(state))
     listed = program("models", "get").out
 
     assert "loopwright models get demo\n" in listed
-    assert "index.example" not in listed
+    assert "hub.example" not in listed
     assert program("models", "remove", "demo", "--yes").code == 0
     assert left(tmp_path) == []
 
