@@ -131,7 +131,7 @@ def _add_node(node: ForeignNode, draft: WorkflowDraft, source: str) -> str:
         config = node.config
     node_id = draft.add(node_type, node.id, node.title, config)
     is_same = node_type == "subflow" or node_id == node.id
-    (report.carried_over if is_same else report.changed)(fields.place, f'The node "{node_id}" ({node_type}).')
+    report.mapped(fields.place, f'The node "{node_id}" ({node_type}).', is_same=is_same)
     if node_type == "router" and fields.peek("evaluator") is not None:
         fields.pop("evaluator")
         fields.changed("evaluator", 'The router whose branch "done" leads to the exit decides.')
@@ -204,7 +204,7 @@ class _Connector:
         end = f"{self.ids[edge.target]}.{target_port}"
         self.draft.connect(start, end)
         is_same = {edge.source_handle or port, edge.target_handle or target_port} == {port, target_port}
-        (self.report.carried_over if is_same else self.report.changed)(edge.place, f"{start} -> {end}.")
+        self.report.mapped(edge.place, f"{start} -> {end}.", is_same=is_same)
 
     def _connect_feedback(self, edge: ForeignEdge, start: str) -> None:
         end = self.ends.innermost_end(edge.target)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -45,7 +46,31 @@ class ReportEntry:
         return f"{self.outcome}: {self.place}: {self.message}"
 
 
-class ImportReport:
+class _Report(ABC):
+    """Reports what became of the members of a file."""
+
+    def carried_over(self, place: str, message: str) -> None:
+        """Report a member that means the same here."""
+        self.add(Outcome.CARRIED_OVER, place, message)
+
+    def changed(self, place: str, message: str) -> None:
+        """Report a member that was translated, or means nearly the same."""
+        self.add(Outcome.CHANGED, place, message)
+
+    def left_out(self, place: str, message: str) -> None:
+        """Report a member that the workflow does not contain."""
+        self.add(Outcome.LEFT_OUT, place, message)
+
+    def mapped(self, place: str, message: str, *, is_same: bool) -> None:
+        """Report a member as carried over if it is the same here, else as changed."""
+        self.add(Outcome.CARRIED_OVER if is_same else Outcome.CHANGED, place, message)
+
+    @abstractmethod
+    def add(self, outcome: Outcome, place: str, message: str) -> None:
+        """Report a member."""
+
+
+class ImportReport(_Report):
     """Collects the lines of the report while a converter runs."""
 
     def __init__(self) -> None:
@@ -54,18 +79,6 @@ class ImportReport:
         """Index of the last entry for each place."""
         self._parents: set[str] = set()
         """Places that contain a reported place: `step a` for `step a, loop`."""
-
-    def carried_over(self, place: str, message: str) -> None:
-        """Report a member that means the same here."""
-        self._add(Outcome.CARRIED_OVER, place, message)
-
-    def changed(self, place: str, message: str) -> None:
-        """Report a member that was translated, or means nearly the same."""
-        self._add(Outcome.CHANGED, place, message)
-
-    def left_out(self, place: str, message: str) -> None:
-        """Report a member that the workflow does not contain."""
-        self._add(Outcome.LEFT_OUT, place, message)
 
     def left_out_keys(self, place: str, keys: Iterable[object], reason: str = _NO_COUNTERPART) -> None:
         """Report keys of an object that were left out, one line each."""
@@ -94,21 +107,22 @@ class ImportReport:
     def add_nested(self, place: str, inner: ImportReport) -> None:
         """Append the report of a nested workflow, with `place` before each of its places."""
         for entry in inner.entries:
-            self._add(entry.outcome, f"{place}: {entry.place}" if entry.place else place, entry.message)
+            self.add(entry.outcome, f"{place}: {entry.place}" if entry.place else place, entry.message)
 
     @property
     def entries(self) -> tuple[ReportEntry, ...]:
         """All lines, in the order of the file."""
         return tuple(self._entries)
 
-    def _add(self, outcome: Outcome, place: str, message: str) -> None:
+    def add(self, outcome: Outcome, place: str, message: str) -> None:
+        """Add a line, escaped and truncated."""
         entry = ReportEntry(outcome, one_line(place, _MAX_LINE_LENGTH), one_line(message, _MAX_LINE_LENGTH))
         self._last_at[entry.place] = len(self._entries)
         self._parents.update(entry.place[: found.start()] for found in _PLACE_SEPARATOR.finditer(entry.place))
         self._entries.append(entry)
 
 
-class FieldReader:
+class FieldReader(_Report):
     """The members of a foreign object. Each is read once, and the report has a line for each.
 
     Attributes:
@@ -146,21 +160,9 @@ class FieldReader:
         """The members that nobody has read."""
         return dict(self._unread)
 
-    def carried_over(self, name: str, message: str) -> None:
-        """Report a member that means the same here."""
-        self.report.carried_over(f"{self._prefix}{name}", message)
-
-    def changed(self, name: str, message: str) -> None:
-        """Report a member that was translated, or means nearly the same."""
-        self.report.changed(f"{self._prefix}{name}", message)
-
-    def left_out(self, name: str, message: str) -> None:
-        """Report a member that the workflow does not contain."""
-        self.report.left_out(f"{self._prefix}{name}", message)
-
-    def mapped(self, name: str, message: str, *, is_same: bool) -> None:
-        """Report a member as carried over if it is the same here, else as changed."""
-        (self.carried_over if is_same else self.changed)(name, message)
+    def add(self, outcome: Outcome, place: str, message: str) -> None:
+        """Report a member of the object."""
+        self.report.add(outcome, f"{self._prefix}{place}", message)
 
     def pop_seconds(self, config: dict[str, Any], key: str, *names: str, allow_zero: bool = False) -> None:
         """Convert a duration to a setting of a node."""

@@ -350,8 +350,8 @@ class StepNodeBuilder:
         start = gate or (body.port if body is not None else None)
         if start is not None:
             self.draft.connect(start, f"{node}.input")
-        add_entry = self.report.carried_over if node == (wanted_id or step.id) else self.report.changed
-        add_entry(step.place, f'The node "{node}" ({agent.node_type}).')
+        is_same = node == (wanted_id or step.id)
+        self.report.mapped(step.place, f'The node "{node}" ({agent.node_type}).', is_same=is_same)
         if step.agent in self.agents:
             step.fields.carried_over("agent", "Its system prompt and model.")
         if step.instructions.strip():

@@ -536,7 +536,8 @@ class EmbeddedModel:
     def warnings(self, request: Request) -> tuple[str, ...]:
         """Return a warning for each setting of a request that has no meaning here."""
         settings = (("Reasoning effort", request.reasoning_effort), ("Extra parameters", request.extra_parameters))
-        return tuple(_unused(self.title, setting) for setting, value in settings if value)
+        title = capitalized(self.title)
+        return tuple(f"{title} does not use the setting '{setting}'." for setting, value in settings if value)
 
     def start_error(self, failure: str, _output: tuple[str, ...]) -> ModelError:
         """Return the error of a child that could not load the model, for other reasons than too little memory.
@@ -722,10 +723,6 @@ def _message(message: Message, control_tokens: re.Pattern[str]) -> dict[str, Val
     """The message in the runtime's format: clean, and without text that would end or start a message."""
     text = control_tokens.sub(lambda found: f"{found[0][0]} {found[0][1:]}", clean_text(message.text))
     return {"role": "user" if message.role == "tool" else message.role, "content": text}
-
-
-def _unused(title: str, setting: str) -> str:
-    return f"{capitalized(title)} does not use the setting '{setting}'."
 
 
 def capitalized(title: str) -> str:

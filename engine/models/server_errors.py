@@ -117,16 +117,12 @@ def _texts_of_object(found: dict[str, Any], depth: int) -> Iterator[str]:
         best = next(sentences, candidates[0])
         yield from best
         if best[0].lower() in _GENERIC_SENTENCES:
-            yield from _texts(_upstream_error(found), depth - 1)
+            # The error of the server behind a gateway (OpenRouter's `metadata.raw`).
+            yield from _texts(_parsed(as_object(found.get("metadata")).get("raw")), depth - 1)
         return
     if all(isinstance(item, (str, list)) for item in found.values()) and depth < _MAX_DEPTH:  # messages by field
         for key, item in list(found.items())[:5]:
             yield from (f"{key}: {text}" for text in _texts(item, depth - 1))
-
-
-def _upstream_error(found: dict[str, Any]) -> object:
-    """The error of the server behind a gateway (OpenRouter's `metadata.raw`)."""
-    return _parsed(as_object(found.get("metadata")).get("raw"))
 
 
 def _plain(text: str, depth: int) -> Iterator[str]:
