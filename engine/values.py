@@ -100,9 +100,12 @@ def clean_text(text: str) -> str:
 
     Surrogate pairs become one character; lone surrogates and NUL become U+FFFD.
     """
-    if _UNCLEAN.search(text) is None:
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").replace("\0", "\ufffd")
+    return text if _UNCLEAN.search(text) is None else encodable_text(text).replace("\0", "\ufffd")
+
+
+def encodable_text(text: str) -> str:
+    """Make a text encodable in UTF-8: surrogate pairs become one character, lone surrogates U+FFFD."""
+    return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def is_clean_text(text: str) -> bool:

@@ -77,9 +77,8 @@ def _explain(config: StableOutputConfig, evidence: Evidence) -> str:
     text = f"similarity {compare(evidence.similarity, config.threshold, format_percent)}"
     if config.patience == 1:
         return text
-    similar = itertools.takewhile(
-        lambda each: (each.similarity or -1.0) >= config.threshold, reversed(evidence.iterations)
-    )
+    latest = (each.similarity for each in reversed(evidence.iterations))
+    similar = itertools.takewhile(lambda one: one is not None and one >= config.threshold, latest)
     return f"{text}, {sum(1 for _ in similar)} of {config.patience} times in a row"
 
 

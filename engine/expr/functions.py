@@ -31,7 +31,7 @@ from engine.expr.scope import (
     written_size,
 )
 from engine.formatting import format_count
-from engine.values import Value, to_text
+from engine.values import Value, encodable_text, to_text
 
 Operator: TypeAlias = "Callable[[Frame, int | None, Value, Value], Value]"
 """Takes the frame of the evaluation, the position of the operator, and both operands."""
@@ -272,7 +272,7 @@ def search(frame: Frame, position: int | None, text: str, pattern: str) -> bool:
         frame.charge(len(pattern) * _STEPS_PER_PATTERN_CHARACTER, position)
     library = _library()
     try:
-        compiled = _compile(_encodable(pattern))
+        compiled = _compile(encodable_text(pattern))
     except library.error as error:
         reason = error.args[0].decode("utf-8", "replace")
         raise ExpressionError(
@@ -280,16 +280,7 @@ def search(frame: Frame, position: int | None, text: str, pattern: str) -> bool:
         ) from None
     frame.patterns.add(pattern)
     frame.charge(1 + compiled.programsize * len(text) // _STATES_PER_STEP, position)
-    return compiled.search(_encodable(text)) is not None
-
-
-def _encodable(text: str) -> str:
-    """Replace lone surrogates, which a model's text can hold and UTF-8 cannot."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
+    return compiled.search(encodable_text(text)) is not None
 
 
 def _library() -> _Library:

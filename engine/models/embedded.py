@@ -329,11 +329,14 @@ def _private_folder() -> Path:
     return folder
 
 
+_Kind = Literal["complete", "count"]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Call:
     """A waiting or running call, the settings of the child for it, and the event loop in which it is awaited."""
 
-    do: Literal["complete", "count"]
+    do: _Kind
     id: int
     body: dict[str, Value]
     settings: dict[str, Value]
@@ -410,8 +413,7 @@ class EmbeddedModel:
         """
         settings = await self.child_settings()
         body = self.body(describe_tools(request))
-        call = _Call("complete", next(self._ids), body, settings, asyncio.get_running_loop())
-        self._submit(call)
+        call = self._submit("complete", body, settings)
         texts = ReplyText(on_text=on_text)
         has_ended = False
         try:
@@ -450,8 +452,7 @@ class EmbeddedModel:
         try:
             settings = await self.child_settings()
             body: dict[str, Value] = {"texts": list(map(clean_text, texts))}
-            call = _Call("count", next(self._ids), body, settings, asyncio.get_running_loop())
-            self._submit(call)
+            call = self._submit("count", body, settings)
         except ModelError:  # the call itself will raise it
             return None
         answer: WorkerMessage | ModelError | None = None
@@ -571,7 +572,8 @@ class EmbeddedModel:
         self._settings = settings
         self._child = Child(self._worker, settings, self._on_message, self._on_exit)
 
-    def _submit(self, call: _Call) -> None:
+    def _submit(self, do: _Kind, body: dict[str, Value], settings: dict[str, Value]) -> _Call:
+        call = _Call(do, next(self._ids), body, settings, asyncio.get_running_loop())
         with self._lock:
             if self._closed:
                 raise ModelError(ModelErrorKind.UNAVAILABLE, f"{capitalized(self.title)} was closed.")
@@ -579,6 +581,7 @@ class EmbeddedModel:
             if self._child is None:
                 self._start_child(call.settings)
             self._run_next()
+        return call
 
     def _run_next(self) -> None:
         """Send the next waiting call to the child if it is idle. The lock is held."""

@@ -34,7 +34,7 @@ from engine.models.protocol import (
 )
 from engine.models.reply_text import ReplyText
 from engine.safe_file_io import read_text_file
-from engine.values import Value
+from engine.values import Value, encodable_text
 
 MAX_FILE_BYTES = 4_000_000
 _MAX_PATTERN_LENGTH = 1000
@@ -398,7 +398,7 @@ def read_path(path: str) -> tuple[str, int | None]:
 
 def _last_user_text(request: Request) -> str:
     text = next((message.text for message in reversed(request.messages) if message.role == "user"), "")
-    return text.encode(errors="replace").decode()  # RE2 requires UTF-8, which has no lone surrogates
+    return encodable_text(text)  # RE2 requires UTF-8
 
 
 def _usage(request: Request, reply: ScriptedReply) -> Usage:

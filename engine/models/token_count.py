@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from engine.models.price_list import litellm_folder
 from engine.models.protocol import CountTokens
+from engine.values import encodable_text
 
 _OPENAI: Final = re.compile(r"(chatgpt-|gpt-|o\d)")
 _ENCODING_FILES: Final = {
@@ -76,8 +77,7 @@ def _deepseek_counter() -> CountTokens | None:
     known: Any = Tokenizer.from_file(str(file))
 
     def count(text: str) -> int:
-        encodable = text.encode("utf-8", "replace").decode()  # the tokenizer refuses lone surrogates
-        return len(known.encode(encodable, add_special_tokens=False).ids)
+        return len(known.encode(encodable_text(text), add_special_tokens=False).ids)
 
     return count
 

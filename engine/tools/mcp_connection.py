@@ -28,8 +28,8 @@ from engine.formatting import format_count, format_timeout
 from engine.program_search import find_program
 from engine.tools.mcp_settings import VARIABLES, McpServer, fill_in, variables_of
 from engine.tools.processes import ToolProcess, small_environment, start_process
-from engine.tools.tool import ToolError, whole_characters
-from engine.values import Value, compact_json
+from engine.tools.tool import ToolError
+from engine.values import Value, compact_json, encodable_text, map_texts
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -378,7 +378,7 @@ def _parse_message(line: bytes) -> JSONRPCMessage:
         if b"\\u" not in line:
             raise
     # The server may have cut a text inside a surrogate pair, which is no reason to leave the call unanswered.
-    whole = json.dumps(whole_characters(json.loads(line)))
+    whole = json.dumps(map_texts(json.loads(line), encodable_text))
     return jsonrpc_message_adapter.validate_json(whole, by_name=False)
 
 

@@ -20,8 +20,8 @@ from engine.errors import Fix
 from engine.formatting import format_json
 from engine.safe_file_io import read_text_file, replace_file
 from engine.tools.mcp_settings import McpServer
-from engine.tools.tool import AnyTool, Consent, Text, Tool, ToolContext, ToolError, whole_characters
-from engine.values import Value, as_list, nesting
+from engine.tools.tool import AnyTool, Consent, Text, Tool, ToolContext, ToolError
+from engine.values import Value, as_list, encodable_text, map_texts, nesting
 
 if TYPE_CHECKING:
     from engine.tools.mcp_connection import McpConnection
@@ -67,7 +67,9 @@ class ServedParameters(BaseModel):
 
     def arguments(self) -> dict[str, Any]:
         """The arguments that were set, by the server's names. The others are left to the server."""
-        return {self.served_names[name]: whole_characters(getattr(self, name)) for name in self.model_fields_set}
+        return {
+            self.served_names[name]: map_texts(getattr(self, name), encodable_text) for name in self.model_fields_set
+        }
 
 
 def parameters_of(schema: Mapping[str, Any]) -> type[ServedParameters]:

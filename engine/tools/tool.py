@@ -6,7 +6,6 @@ generated. A tool may access only what its `ToolContext` allows.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Hashable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from typing import Annotated, Any, Generic, Protocol, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from engine.errors import EngineError
-from engine.values import Value
+from engine.values import Value, encodable_text
 
 ParametersT = TypeVar("ParametersT", bound=BaseModel)
 
@@ -37,17 +36,7 @@ class Parameters(BaseModel):
 
 
 def _encodable(value: object) -> object:
-    """Make a model's text encodable: surrogate pairs become their character, lone surrogates U+FFFD."""
-    if isinstance(value, str) and not value.isascii():
-        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return value
-
-
-def whole_characters(value: Value) -> Value:
-    """Make all texts in a value encodable, as those of `Text` are."""
-    text = json.dumps(value, ensure_ascii=False)
-    encodable = _encodable(text)
-    return value if encodable == text else json.loads(str(encodable))
+    return encodable_text(value) if isinstance(value, str) else value
 
 
 Text = Annotated[str, BeforeValidator(_encodable)]

@@ -138,6 +138,11 @@ def test_condition_descriptions_count_patience():
     ]
 
 
+def test_no_similarity_at_all_is_enough_for_a_threshold_of_0():
+    config = LoopConfig(stop_when=[{"condition": "stable_output", "threshold": 0, "patience": 2}])
+    assert "1 of 2" in describe_conditions(config, similar(None, 0.0), 1)[0]
+
+
 def test_condition_descriptions_have_verdict_score_and_expression():
     config = LoopConfig(
         stop_when=[{"condition": "until", "expression": "size(output) < 3"}, {"condition": "evaluator"}], score="1.0"
