@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from app.theme.tokens import FONT_SIZE, FONT_SIZE_HEADING, FONT_SIZE_SMALL, FONT_SIZE_TITLE, Theme
+from app.theme.tokens import FONT_SIZE_HEADING, FONT_SIZE_SMALL, FONT_SIZE_TITLE, Theme
 from engine.bundled import resources_folder
 
 
@@ -48,7 +48,6 @@ QHeaderView[narrow="true"]::section {{ padding: 4px 8px; }}
 QHeaderView::section:hover {{ color: {theme.text}; }}
 QHeaderView::up-arrow {{ image: {mark_image(theme, "chevron-up")}; width: 12px; height: 12px; }}
 QHeaderView::down-arrow {{ image: {mark_image(theme, "chevron-down")}; width: 12px; height: 12px; }}
-QTableCornerButton::section {{ background: {theme.panel}; border: none; }}
 QTreeView::branch {{ background: transparent; }}
 QTreeView::branch:has-children:closed {{ image: {mark_image(theme, "branch-closed")}; }}
 QTreeView::branch:has-children:open {{ image: {mark_image(theme, "branch-open")}; }}
@@ -277,33 +276,24 @@ QComboBox QAbstractItemView {{
 
 
 def choices(theme: Theme, scale: float) -> str:
-    """Return the rules of check boxes and radio buttons; their indicators scale with the text."""
+    """Return the rules of check boxes; their indicators scale with the text."""
     size = round(16 * scale)
     return f"""
-QCheckBox, QRadioButton {{ spacing: 8px; background: transparent; min-height: {round(20 * scale)}px; }}
-QCheckBox:disabled, QRadioButton:disabled {{ color: {theme.faint}; }}
-QCheckBox::indicator, QRadioButton::indicator, QAbstractItemView::indicator, QGroupBox::indicator {{
+QCheckBox {{ spacing: 8px; background: transparent; min-height: {round(20 * scale)}px; }}
+QCheckBox:disabled {{ color: {theme.faint}; }}
+QCheckBox::indicator, QAbstractItemView::indicator {{
   width: {size - 2}px; height: {size - 2}px; border: 1px solid {theme.outline}; background: {theme.field};
   border-radius: 4px;
 }}
-QRadioButton::indicator {{ border-radius: {size // 2}px; }}
-QCheckBox::indicator:hover, QRadioButton::indicator:hover {{ border-color: {theme.accent}; }}
-QCheckBox::indicator:checked, QAbstractItemView::indicator:checked, QGroupBox::indicator:checked {{
+QCheckBox::indicator:hover {{ border-color: {theme.accent}; }}
+QCheckBox::indicator:checked, QAbstractItemView::indicator:checked {{
   background: {theme.accent}; border-color: {theme.accent}; image: {mark_image(theme, "check")};
 }}
-QCheckBox::indicator:indeterminate {{
-  background: {theme.accent}; border-color: {theme.accent}; image: {mark_image(theme, "minus")};
-}}
-QRadioButton::indicator:checked {{
-  background: {theme.accent}; border-color: {theme.accent}; image: {mark_image(theme, "dot")};
-}}
-QCheckBox::indicator:focus, QRadioButton::indicator:focus {{
+QCheckBox::indicator:focus {{
   width: {size - 4}px; height: {size - 4}px; border: {FOCUS_RING}px solid {theme.text};
 }}
-QCheckBox::indicator:disabled, QRadioButton::indicator:disabled {{
-  border-color: {theme.faint}; background: transparent;
-}}
-QCheckBox::indicator:checked:disabled, QRadioButton::indicator:checked:disabled {{ background: {theme.faint}; }}
+QCheckBox::indicator:disabled {{ border-color: {theme.faint}; background: transparent; }}
+QCheckBox::indicator:checked:disabled {{ background: {theme.faint}; }}
 """
 
 
@@ -313,17 +303,12 @@ def meters(theme: Theme, scale: float) -> str:
     inset = (handle - 4) // 2
     return f"""
 QSlider {{ min-height: {handle + 4}px; background: transparent; }}
-QSlider:vertical {{ min-height: 0px; min-width: {handle + 4}px; }}
-QSlider::groove {{ background: {theme.edge}; border-radius: 2px; }}
-QSlider::groove:horizontal {{ height: 4px; }}
-QSlider::groove:vertical {{ width: 4px; }}
-QSlider::sub-page:horizontal, QSlider::add-page:vertical {{ background: {theme.accent}; border-radius: 2px; }}
+QSlider::groove {{ background: {theme.edge}; border-radius: 2px; height: 4px; }}
+QSlider::sub-page {{ background: {theme.accent}; border-radius: 2px; }}
 QSlider::handle {{
   background: {theme.accent}; border: 2px solid {theme.panel}; border-radius: {handle // 2}px;
-  width: {handle - 4}px; height: {handle - 4}px;
+  width: {handle - 4}px; height: {handle - 4}px; margin: -{inset}px 0px;
 }}
-QSlider::handle:horizontal {{ margin: -{inset}px 0px; }}
-QSlider::handle:vertical {{ margin: 0px -{inset}px; }}
 QSlider::handle:hover, QSlider::handle:focus {{ border-color: {theme.text}; }}
 QSlider::handle:disabled {{ background: {theme.faint}; }}
 QSlider::sub-page:disabled {{ background: {theme.edge}; }}
@@ -348,7 +333,6 @@ def style_sheet(theme: Theme, scale: float, monospace: str = "monospace") -> str
     parts = (
         _surfaces(theme),
         _type(theme, scale, monospace),
-        _windows(theme, scale),
         buttons(theme, scale),
         fields(theme, scale),
         choices(theme, scale),
@@ -366,6 +350,10 @@ def _surfaces(theme: Theme) -> str:
     return f"""
 QMainWindow {{ background: {theme.ground}; }}
 QDialog, QMessageBox {{ background: {theme.panel}; }}
+QSplitter::handle {{ background: {theme.line}; }}
+QSplitter::handle:hover {{ background: {theme.accent}; }}
+QSplitter::handle:horizontal {{ width: 4px; }}
+QSplitter::handle:vertical {{ height: 4px; }}
 QScrollArea {{ background: transparent; border: none; }}
 QScrollArea > QWidget > QWidget {{ background: transparent; }}
 [panel="true"] {{ background: {theme.panel}; border: none; }}
@@ -405,39 +393,5 @@ QLabel:disabled {{ color: {theme.faint}; }}
 QToolTip {{
   color: {theme.text}; background: {theme.card}; border: 1px solid {theme.edge}; padding: 4px 8px;
   font-size: {round(FONT_SIZE_SMALL * scale)}px;
-}}
-"""
-
-
-def _windows(theme: Theme, scale: float) -> str:
-    return f"""
-QMainWindow::separator {{ background: {theme.ground}; width: 4px; height: 4px; }}
-QMainWindow::separator:hover, QSplitter::handle:hover {{ background: {theme.accent}; }}
-QSplitter::handle {{ background: {theme.line}; }}
-QSplitter::handle:horizontal {{ width: 4px; }}
-QSplitter::handle:vertical {{ height: 4px; }}
-QDockWidget {{
-  font-size: {round(FONT_SIZE * scale)}px; font-weight: 600; border: none; icon-size: 16px;
-  titlebar-close-icon: {mark_image(theme, "close")}; titlebar-normal-icon: {mark_image(theme, "float")};
-}}
-QDockWidget::close-button, QDockWidget::float-button {{
-  background: transparent; border: none; border-radius: 4px;
-}}
-QDockWidget::close-button:hover, QDockWidget::float-button:hover {{ background: {theme.hover}; }}
-QDockWidget::title {{ background: {theme.panel}; padding: 8px 12px; border-bottom: 1px solid {theme.line}; }}
-QDockWidget > QWidget {{ font-weight: 400; }}
-QToolBar {{
-  background: {theme.panel}; border: none; border-bottom: 1px solid {theme.line}; spacing: 4px; padding: 4px 8px;
-}}
-QToolBar::separator {{ background: transparent; border-left: 1px solid {theme.line}; width: 1px; margin: 4px 8px; }}
-QStatusBar {{ background: {theme.panel}; color: {theme.dim}; border-top: 1px solid {theme.line}; }}
-QStatusBar::item {{ border: none; }}
-QStatusBar QLabel {{ color: {theme.dim}; font-size: {round(FONT_SIZE_SMALL * scale)}px; padding: 0px 4px; }}
-QGroupBox {{
-  border: 1px solid {theme.line}; border-radius: 8px; margin-top: {round(12 * scale)}px; padding: 16px 12px 12px 12px;
-}}
-QGroupBox::title {{
-  subcontrol-origin: margin; subcontrol-position: top left; left: 12px; padding: 0px 4px;
-  color: {theme.dim}; background: {theme.panel};
 }}
 """
