@@ -283,9 +283,6 @@ class Editor(QWidget):
     def refresh(self) -> None:
         """Update what depends on the rest of the document: variables, nodes, models."""
 
-    def refresh_run(self) -> None:
-        """Update what depends on the last run."""
-
     def show_problems(self, problems: list[FieldProblem]) -> list[FieldProblem]:
         """Mark problems.
 

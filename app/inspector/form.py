@@ -162,11 +162,6 @@ class Form(QWidget):
         for fields in self._groups():
             fields.refresh()
 
-    def refresh_run(self) -> None:
-        """Update what depends on the last run."""
-        for fields in self._groups():
-            fields.refresh_run()
-
     def focus_field(self, name: str, path: str) -> bool:
         """Move the focus to a field, expanding the advanced fields if needed; False if it does not exist."""
         if name not in self.fields:

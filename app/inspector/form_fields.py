@@ -277,11 +277,6 @@ class FormFields(QWidget):
         for row in self.rows.values():
             row.editor.refresh()
 
-    def refresh_run(self) -> None:
-        """Update what depends on the last run."""
-        for row in self.rows.values():
-            row.editor.refresh_run()
-
     def focus_first(self) -> bool:
         """Move the focus to the first visible field; False if there is none."""
         for row in self.rows.values():

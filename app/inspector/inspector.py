@@ -285,8 +285,6 @@ class Inspector(QWidget):
         if self.tabs.currentIndex() == RESULT:
             self.result.node_id = self._node_id
             self.result.update_result()
-        elif not isinstance(self.page, WorkflowPage):
-            self.page.refresh_run()
 
     def _show_pin(self) -> None:
         view_model, node_id = self._session.shown.view_model, self._node_id

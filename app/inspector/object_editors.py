@@ -72,11 +72,6 @@ class ObjectEditor(Editor):
         for fields in self._groups():
             fields.refresh()
 
-    def refresh_run(self) -> None:
-        """Refresh all fields."""
-        for fields in self._groups():
-            fields.refresh_run()
-
     def show_problems(self, problems: list[FieldProblem]) -> list[FieldProblem]:
         """Show each problem at its field."""
         by_name, rest = _split_problems(problems, self._fields)

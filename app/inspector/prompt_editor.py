@@ -486,6 +486,9 @@ class PromptEditor(TemplateEditor):
         self.insert.clicked.connect(lambda: self.edit.complete(insert_braces=True))
         self.preview.toggled.connect(self._show_preview)
         self.expand.clicked.connect(self.open_window)
+        shown = binding.session.shown
+        for signal in (shown.started, shown.updated, shown.ended, shown.view_changed):
+            signal.connect(self._update_preview)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Hide the texts of the buttons if they do not fit."""
@@ -503,9 +506,9 @@ class PromptEditor(TemplateEditor):
         super().refresh()
         if self.larger_window is not None:
             self.larger_window.edit.set_variables(self.edit.variables)
-        self.refresh_run()
+        self._update_preview()
 
-    def refresh_run(self) -> None:
+    def _update_preview(self) -> None:
         """Update the preview, if it is open."""
         session, node_id = self.binding.session, self.binding.node_id
         if not self.preview.isChecked() or node_id is None:
@@ -531,11 +534,11 @@ class PromptEditor(TemplateEditor):
         super()._display(value)
         if self.larger_window is not None:
             self.larger_window.edit.set_text(self.edit.text())
-        self.refresh_run()
+        self._update_preview()
 
     def _typed(self, text: str) -> None:
         super()._typed(text)
-        self.refresh_run()
+        self._update_preview()
 
     @property
     def _is_being_typed(self) -> bool:
@@ -554,7 +557,7 @@ class PromptEditor(TemplateEditor):
 
     def _show_preview(self, on: bool) -> None:  # Qt's signal
         self.filled.setVisible(on)
-        self.refresh_run()
+        self._update_preview()
 
 
 class PromptWindow(QDialog):

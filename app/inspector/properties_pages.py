@@ -174,11 +174,6 @@ class _FormPage(QWidget):
         if self.form is not None:
             self.form.refresh()
 
-    def refresh_run(self) -> None:
-        """Update what depends on the last run."""
-        if self.form is not None:
-            self.form.refresh_run()
-
 
 class NodePage(_FormPage):
     """Header and form for the nodes of one type.
