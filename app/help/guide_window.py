@@ -34,7 +34,6 @@ from PySide6.QtWidgets import (
     QSplitter,
     QStackedWidget,
     QTextBrowser,
-    QTextEdit,
     QToolButton,
     QTreeWidget,
     QTreeWidgetItem,
@@ -43,6 +42,7 @@ from PySide6.QtWidgets import (
 
 from app.help.guide import START, Contents, Guide, Hit, anchor_of, is_external, pictures_in, template_of, words_of
 from app.inspector.markdown_view import confirm_link, style_markdown
+from app.inspector.text_widgets import mark_matches
 from app.theme.style import ThemedIcon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import ElidedLabel, PlainLabel, hbox, resize_on_screen, search_field, vbox
@@ -282,16 +282,7 @@ class PageView(QTextBrowser):
         text = self.document().toRawText()
         places = sorted(found.span() for word in words_of(self._query) for found in word.finditer(text))
         self.marked = places[:MAX_MARKED]
-        selections: list[QTextEdit.ExtraSelection] = []
-        for start, end in self.marked:
-            selection = QTextEdit.ExtraSelection()
-            selection.cursor = QTextCursor(self.document())
-            selection.cursor.setPosition(start)
-            selection.cursor.setPosition(end, QTextCursor.MoveMode.KeepAnchor)
-            selection.format.setBackground(QColor(style().theme.warning_soft))
-            selection.format.setForeground(QColor(style().theme.text))
-            selections.append(selection)
-        self.setExtraSelections(selections)
+        mark_matches(self, self.marked, -1)
 
 
 def _blocks(document: QTextDocument) -> Iterator[QTextBlock]:

@@ -14,9 +14,9 @@ from typing import Final
 
 from PySide6.QtCore import QTextBoundaryFinder, QTimer, Signal
 from PySide6.QtGui import QColor, QSyntaxHighlighter, QTextCharFormat, QTextCursor, QTextDocument, QTextOption
-from PySide6.QtWidgets import QPlainTextEdit, QTextEdit
+from PySide6.QtWidgets import QPlainTextEdit
 
-from app.inspector.text_widgets import from_utf16_units, to_utf16_units
+from app.inspector.text_widgets import from_utf16_units, mark_matches, to_utf16_units
 from app.theme.style import style
 from engine.formatting import format_count
 from engine.text_diff import Check, Kind, Span, differences, split_words
@@ -309,16 +309,7 @@ class ComparePane(QPlainTextEdit):
     def _show_current(self, place: Range | None) -> None:
         """Draw the current change in the selection color."""
         self._current = place
-        if place is None or place[0] == place[1]:
-            self.setExtraSelections([])
-            return
-        selection = QTextEdit.ExtraSelection()
-        selection.cursor = QTextCursor(self.document())
-        selection.cursor.setPosition(place[0])
-        selection.cursor.setPosition(place[1], QTextCursor.MoveMode.KeepAnchor)
-        selection.format.setBackground(QColor(style().theme.accent))
-        selection.format.setForeground(QColor(style().theme.on_accent))
-        self.setExtraSelections([selection])
+        mark_matches(self, [] if place is None or place[0] == place[1] else [place], 0)
 
     def _apply_theme(self) -> None:
         self._marks.apply_theme()

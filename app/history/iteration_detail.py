@@ -15,7 +15,6 @@ from PySide6.QtWidgets import (
     QPushButton,
     QScrollArea,
     QStackedWidget,
-    QToolButton,
     QWidget,
 )
 
@@ -27,7 +26,17 @@ from app.runs.run_view_model import NO_LOOP, NO_NODE
 from app.session import Session
 from app.theme.style import ThemedIcon, icon, style
 from app.theme.tokens import UNIT
-from app.theme.widgets import STRETCH, Badge, ElidedLabel, PlainLabel, disabled_item, hbox, plain_tool_tip, vbox
+from app.theme.widgets import (
+    STRETCH,
+    Badge,
+    ElidedLabel,
+    PlainLabel,
+    disabled_item,
+    hbox,
+    icon_button,
+    plain_tool_tip,
+    vbox,
+)
 from engine.document.model import Workflow
 from engine.nodes.loop import LoopConfig
 from engine.nodes.node_names import node_name
@@ -400,10 +409,8 @@ class IterationDetail(QWidget):
         self.pages = QStackedWidget()
         self.compare = QPushButton("Compare…")
         self.compare.clicked.connect(lambda: self.compare_wanted.emit(self.place))
-        self.compare_run = QToolButton()
-        self.compare_run.setAccessibleName("Compare with another run")
-        self.compare_run.setToolTip("Compare with another run…")
-        self.compare_run.clicked.connect(lambda: self.run_compare_wanted.emit(self.place))
+        other, show = "Compare with another run", lambda: self.run_compare_wanted.emit(self.place)
+        self.compare_run = icon_button("mdi6.compare", other, show, tip=f"{other}…", color="dim")
         self.fork = QPushButton("Fork from here…")
         self.fork.clicked.connect(lambda: self.fork_wanted.emit(self.place))
         self._arrange()
@@ -411,7 +418,6 @@ class IterationDetail(QWidget):
     def _arrange(self) -> None:
         self.compare.setToolTip("Compare with the iteration before")
         ThemedIcon(self.compare, "mdi6.compare-horizontal", "dim")
-        ThemedIcon(self.compare_run, "mdi6.compare", "dim")
         ThemedIcon(self.fork, "mdi6.source-branch", "dim")
         self._area.setWidgetResizable(True)
         self._area.setFrameShape(QFrame.Shape.NoFrame)

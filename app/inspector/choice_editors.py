@@ -13,9 +13,8 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QPushButton, QToolButton, QW
 from app.inspector.editor import MIXED, MULTIPLE_VALUES, ConfigBinding, Editor, describe_widget
 from app.inspector.field_spec import FieldSpec
 from app.inspector.model_list import ModelComboBox
-from app.theme.style import ThemedIcon
 from app.theme.tokens import UNIT
-from app.theme.widgets import PlainLabel, Switch, discard, hbox, plain_tool_tip, vbox
+from app.theme.widgets import PlainLabel, Switch, discard, hbox, icon_button, plain_tool_tip, vbox
 from engine.exits.loop_conditions import condition_specs
 from engine.nodes.agent import turn_strategies
 from engine.nodes.agent_tools import tool_choices
@@ -310,18 +309,15 @@ class ModelListEditor(Editor):
 
     def _add_row(self, index: int) -> None:
         combo = ModelComboBox(self.binding.models, "provider/model", self)
-        button = QToolButton(self)
-        ThemedIcon(button, "mdi6.close", "dim")
         title = f"{self.field.title} {index + 1}"
+        button = icon_button("mdi6.close", f"Remove: {title}", partial(self._remove, index), self, color="dim")
         self.register(combo, title)
         self.register(combo.line, title)
-        describe_widget(button, f"Remove: {title}", f"Remove: {title}")
         box = hbox((combo, 1), button, spacing=1)
         self._list.addLayout(box)
         self.rows.append((combo, button))
         combo.line.textEdited.connect(partial(self._edit, index))
         combo.model_chosen.connect(partial(self._choose, index))
-        button.clicked.connect(partial(self._remove, index))
 
     def _edit(self, index: int, text: str) -> None:
         names = self._names()
@@ -338,7 +334,7 @@ class ModelListEditor(Editor):
         self._commit_step([*names, new])
         self.rows[-1][0].setFocus()
 
-    def _remove(self, index: int, _checked: bool = False) -> None:
+    def _remove(self, index: int) -> None:
         names = self._names()
         del names[index]
         self._commit_step(names)

@@ -6,14 +6,13 @@ import json
 from typing import Any, Final, Literal, cast
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QComboBox, QToolButton, QWidget
+from PySide6.QtWidgets import QComboBox, QWidget
 
 from app.inspector.choice_editors import narrow_combo
 from app.inspector.editor import ConfigBinding, FieldProblem, describe_widget, mark_invalid
 from app.inspector.field_spec import FieldSpec
 from app.inspector.prompt_editor import ExpressionEditor
-from app.theme.style import ThemedIcon
-from app.theme.widgets import PlainLabel, ResponsiveRow, discard, hbox, vbox
+from app.theme.widgets import PlainLabel, ResponsiveRow, discard, hbox, icon_button, vbox
 from engine.document.problems import Severity
 from engine.expr.comparisons import UNARY, Comparison, Constant, Name, Row, Rows, comparisons_of, expression_of
 from engine.nodes.router import ELSE
@@ -82,13 +81,12 @@ class ComparisonRow(QWidget):
         for comparison in Comparison:
             self.comparison.addItem(comparison.value, comparison)
         self.comparison.activated.connect(self._edited)
-        self.remove = QToolButton(self)
-        ThemedIcon(self.remove, "mdi6.close")
-        self.remove.clicked.connect(self.removed)
+        self.remove = icon_button(
+            "mdi6.close", f"{title}: remove", self.removed.emit, self, tip="Remove this comparison."
+        )
         describe_widget(self.left, f"{title}: value")
         describe_widget(self.comparison, f"{title}: comparison")
         describe_widget(self.right, f"{title}: compared with")
-        describe_widget(self.remove, f"{title}: remove", "Remove this comparison.")
         first = hbox((self.left, 1), self.remove, spacing=1)
         for combo in (self.left, self.comparison, self.right):
             combo.setMinimumContentsLength(5)

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any, Final
 
-from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtWidgets import QApplication, QLabel, QToolButton, QWidget
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QApplication, QToolButton, QWidget
 
 from app.inspector.choice_editors import SwitchEditor
 from app.inspector.editor import MIXED, MULTIPLE_VALUES, ConfigBinding, Editor, FieldProblem, describe_widget
 from app.inspector.field_spec import FieldSpec, is_visible
-from app.theme.style import ThemedIcon, icon, style
-from app.theme.widgets import PlainLabel, discard, hbox, plain_tool_tip, vbox
+from app.theme.style import ThemedIcon, style
+from app.theme.widgets import IconLabel, PlainLabel, discard, hbox, plain_tool_tip, vbox
 from engine.document.problems import Problem, Severity
 from engine.errors import Fix
 
@@ -38,11 +38,13 @@ class ProblemLine(QWidget):
         fix: Callable[[str], object],
     ) -> None:
         super().__init__()
-        self._is_error = problem.severity is Severity.ERROR
-        self._icon = QLabel()
-        self._icon.setAccessibleName("Error" if self._is_error else "Warning")
+        is_error = problem.severity is Severity.ERROR
+        mark = IconLabel(size=14)
+        mark.setAccessibleName("Error" if is_error else "Warning")
+        color = "bad" if is_error else "warning"
+        mark.show_icon("mdi6.alert-circle" if is_error else "mdi6.alert", lambda: getattr(style().theme, color))
         self.text = PlainLabel(f"{problem.message} {problem.remedy}".rstrip(), look="small", wrap=True)
-        line = hbox((self._icon, Qt.AlignmentFlag.AlignTop), (self.text, 1), spacing=1)
+        line = hbox((mark, Qt.AlignmentFlag.AlignTop), (self.text, 1), spacing=1)
         column = vbox(line, spacing=1, parent=self)
         if problem.correction:
             self.use = QToolButton(self)
@@ -58,14 +60,6 @@ class ProblemLine(QWidget):
             describe_widget(self.fix, f"{title} {problem.message}", problem.remedy)
             self.fix.clicked.connect(lambda: fix(problem.fix))
             column.addWidget(self.fix)
-        style().changed.connect(self._draw)
-        self._draw()
-
-    def _draw(self) -> None:
-        theme = style().theme
-        name, color = ("mdi6.alert-circle", theme.bad) if self._is_error else ("mdi6.alert", theme.warning)
-        size = round(14 * style().scale)
-        self._icon.setPixmap(icon(name, color).pixmap(QSize(size, size), self.devicePixelRatio()))
 
 
 class ProblemLines(QWidget):

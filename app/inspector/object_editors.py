@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QPushButton, QToolButton, QWidget
 
-from app.inspector.editor import ConfigBinding, Editor, FieldProblem, describe_widget, mark_invalid
+from app.inspector.editor import ConfigBinding, Editor, FieldProblem, mark_invalid
 from app.inspector.field_spec import FieldKind, FieldSpec, field_specs
 from app.inspector.form_fields import AdvancedButton, EditorFactory, FormField, FormFields
-from app.theme.style import ThemedIcon, set_style_properties
+from app.theme.style import set_style_properties
 from app.theme.tokens import UNIT
-from app.theme.widgets import STRETCH, PlainLabel, discard, hbox, vbox
+from app.theme.widgets import STRETCH, PlainLabel, discard, hbox, icon_button, vbox
 from engine.document.model import make_id
 from engine.document.operations import UNSET
 from engine.tools.registry import all_tools
@@ -139,6 +140,13 @@ class ObjectEditor(Editor):
         self._display(changed)
 
 
+_ACTIONS: Final = (
+    ("up", "mdi6.arrow-up", "Move up"),
+    ("down", "mdi6.arrow-down", "Move down"),
+    ("remove", "mdi6.close", "Remove"),
+)
+
+
 class ObjectEntry(QFrame):
     """One object of a list, with buttons to move and remove it.
 
@@ -178,14 +186,11 @@ class ObjectEntry(QFrame):
         self.lead = lead or PlainLabel(str(number), look="section")
         line = hbox(self.lead, STRETCH, spacing=0, parent=self.header)
         title = f"{field.title} {number}"
-        self.buttons = {
-            "up": self._button("mdi6.arrow-up", f"Move up: {title}"),
-            "down": self._button("mdi6.arrow-down", f"Move down: {title}"),
-            "remove": self._button("mdi6.close", f"Remove: {title}"),
-        }
-        for action, button in self.buttons.items():
-            button.clicked.connect(lambda _checked=False, action=action: self.action_requested.emit(action))
-            line.addWidget(button)
+        self.buttons: dict[str, QToolButton] = {}
+        for action, picture, text in _ACTIONS:
+            act = partial(self.action_requested.emit, action)
+            self.buttons[action] = icon_button(picture, f"{text}: {title}", act, self, color="dim")
+            line.addWidget(self.buttons[action])
         self.rows = FormFields(fields.values(), fields, binding, make_editor, with_help=with_help, parent=self)
         self.rows.edited.connect(self.edited)
         self._box = vbox(self.header, self.rows, spacing=2, margins=(3, 2, 3, 3), parent=self)
@@ -208,12 +213,6 @@ class ObjectEntry(QFrame):
             set_style_properties(self, group=is_framed)
         left, top = (3 * UNIT, 2 * UNIT) if is_framed else (0, 0)
         self._box.setContentsMargins(left, top, left, left)
-
-    def _button(self, picture: str, name: str) -> QToolButton:
-        button = QToolButton(self)
-        ThemedIcon(button, picture, "dim")
-        describe_widget(button, name, name)
-        return button
 
 
 class ObjectListEditor(Editor):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from PySide6.QtCore import QItemSelectionModel, QModelIndex, QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QLabel,
     QLineEdit,
     QListView,
     QPushButton,
@@ -34,9 +34,9 @@ from app.inspector.value_view import FormatButton, ValueView, ValueViewer
 from app.runs.loop_status import judge_execution, loop_explanation, verdict_text
 from app.runs.run_view_model import NO_LOOP, RunViewModel
 from app.session import Session
-from app.theme.style import ThemedIcon, icon, style
+from app.theme.style import ThemedIcon, style
 from app.theme.tokens import UNIT
-from app.theme.widgets import PlainLabel, discard, hbox, plain_tool_tip, push_button, vbox
+from app.theme.widgets import IconLabel, PlainLabel, discard, hbox, plain_tool_tip, push_button, vbox
 from engine.document.problems import Problem, Severity
 from engine.formatting import format_count, format_duration, format_money
 from engine.nodes.node_names import node_name
@@ -284,9 +284,8 @@ class ResultPage(QWidget):
         self._session = session
         self._can_compare = can_compare
         self.node_id: str | None = None
-        self._state = NodeState.PENDING
         self._title = PlainLabel(look="title", wrap=True)
-        self._icon = QLabel()
+        self._icon = IconLabel()
         self.state = PlainLabel(look="fieldname", wrap=True)
         self.metrics = PlainLabel(look="dim small", wrap=True)
         self.exit_reason = PlainLabel(wrap=True)
@@ -310,7 +309,6 @@ class ResultPage(QWidget):
             spacing=2,
             parent=self,
         )
-        style().changed.connect(self._draw)
 
     def update_result(self) -> None:
         """Show the current state of the run."""
@@ -381,9 +379,7 @@ class ResultPage(QWidget):
     def _show(
         self, state: NodeState, label: str, metrics: str, problems: list[Problem], sections: list[ResultSection]
     ) -> None:
-        if state is not self._state or self._icon.pixmap().isNull():
-            self._state = state
-            self._draw()
+        self._icon.show_icon(STATE_ICONS[state], partial(state_color, state))
         self.state.setText(label)
         self.metrics.setText(metrics)
         self.metrics.setVisible(bool(metrics))
@@ -422,10 +418,6 @@ class ResultPage(QWidget):
     def _show_iteration(self, index: int) -> None:
         if self.node_id is not None:
             self._session.shown.look_at(self.node_id, index)
-
-    def _draw(self) -> None:
-        size = round(16 * style().scale)
-        self._icon.setPixmap(icon(STATE_ICONS[self._state], state_color(self._state)).pixmap(size, size))
 
 
 def _execution_problems(execution: NodeExecution) -> list[Problem]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final
 
 from PySide6.QtCore import QEvent, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QFontMetricsF, QResizeEvent, QTextCursor, QTextOption
-from PySide6.QtWidgets import QPlainTextEdit, QSizePolicy, QToolButton, QWidget
+from PySide6.QtGui import QColor, QFontMetricsF, QResizeEvent, QTextCursor, QTextOption
+from PySide6.QtWidgets import QPlainTextEdit, QSizePolicy, QTextBrowser, QTextEdit, QToolButton, QWidget
 
 from app.inspector.editor import describe_widget
+from app.theme.style import style
 from app.theme.widgets import vbox
 from engine.formatting import format_count
 
@@ -187,6 +189,7 @@ INITIAL_CHARACTERS: Final = 20_000
 """Number of characters that are shown at first."""
 
 _PIECE: Final = 20_000
+_MAX_HIGHLIGHTS: Final = 1_000
 _LONGEST_LINE: Final = 2_000
 """Longer lines are broken for display: Qt lays out a whole line at once, however long it is."""
 
@@ -280,3 +283,19 @@ def displayable(text: str) -> str:
     for line in lines:
         pieces.extend(line[start : start + _LONGEST_LINE] for start in range(0, max(len(line), 1), _LONGEST_LINE))
     return "\n".join(pieces)
+
+
+def mark_matches(edit: QPlainTextEdit | QTextBrowser, places: Sequence[tuple[int, int]], at: int) -> None:
+    """Highlight the places around the one with an index, which stands out; none does for -1."""
+    theme = style().theme
+    first = max(at - _MAX_HIGHLIGHTS // 2, 0)
+    selections: list[QTextEdit.ExtraSelection] = []
+    for number, (start, end) in enumerate(places[first : first + _MAX_HIGHLIGHTS], first):
+        selection = QTextEdit.ExtraSelection()
+        selection.cursor = QTextCursor(edit.document())
+        selection.cursor.setPosition(start)
+        selection.cursor.setPosition(end, QTextCursor.MoveMode.KeepAnchor)
+        selection.format.setBackground(QColor(theme.accent if number == at else theme.warning_soft))
+        selection.format.setForeground(QColor(theme.on_accent if number == at else theme.text))
+        selections.append(selection)
+    edit.setExtraSelections(selections)

@@ -7,21 +7,20 @@ from functools import cached_property
 from typing import Any, Final
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QColor, QGuiApplication, QKeySequence, QShortcut, QTextCursor, QTextDocument
-from PySide6.QtWidgets import QDialog, QPlainTextEdit, QTextBrowser, QTextEdit, QToolButton, QWidget
+from PySide6.QtGui import QGuiApplication, QKeySequence, QShortcut, QTextCursor, QTextDocument
+from PySide6.QtWidgets import QDialog, QPlainTextEdit, QTextBrowser, QToolButton, QWidget
 
 from app.inspector.editor import describe_widget
 from app.inspector.json_tree import JsonTree
 from app.inspector.markdown_view import MarkdownView, has_markdown
 from app.inspector.result_text import json_container, value_text
-from app.inspector.text_widgets import LongTextView, from_utf16_units, to_utf16_units
+from app.inspector.text_widgets import LongTextView, from_utf16_units, mark_matches, to_utf16_units
 from app.theme.style import ThemedIcon, reading_mode, style
-from app.theme.widgets import STRETCH, PlainLabel, hbox, resize_on_screen, search_field, vbox
+from app.theme.widgets import STRETCH, PlainLabel, hbox, icon_button, resize_on_screen, search_field, vbox
 from engine.formatting import format_count
 from engine.values import Value
 
 _NOTHING: Final[Any] = object()
-_MAX_HIGHLIGHTS: Final = 1_000
 _SIZE: Final = QSize(860, 640)
 
 
@@ -154,9 +153,12 @@ class ValueViewer(QDialog):
         self.view.show_value(value, is_exact=is_exact)
         self.search = search_field("Find", "Find in this text", self)
         self.count = PlainLabel("", self, look="dim small")
-        self.previous = self._button("mdi6.chevron-up", "Previous match (Shift+F3)", lambda: self.step(-1))
-        self.next = self._button("mdi6.chevron-down", "Next match (F3)", lambda: self.step(1))
-        self.copy = self._button("mdi6.content-copy", "Copy all", self._copy)
+        previous, following = "Previous match", "Next match"
+        self.previous = icon_button(
+            "mdi6.chevron-up", previous, lambda: self.step(-1), self, tip=f"{previous} (Shift+F3)"
+        )
+        self.next = icon_button("mdi6.chevron-down", following, lambda: self.step(1), self, tip=f"{following} (F3)")
+        self.copy = icon_button("mdi6.content-copy", "Copy all", self._copy, self)
         self._hits: list[Any] = []
         self._at = -1
         self._arrange()
@@ -178,14 +180,6 @@ class ValueViewer(QDialog):
         if self._hits:
             self._at = (self._at + distance) % len(self._hits)
             self._show_hit()
-
-    def _button(self, icon: str, name: str, pressed: Any) -> QToolButton:
-        button = QToolButton(self)
-        button.setAccessibleName(name.partition(" (")[0])
-        button.setToolTip(name)
-        ThemedIcon(button, icon)
-        button.clicked.connect(lambda _checked=False: pressed())
-        return button
 
     def _arrange(self) -> None:
         format_button = FormatButton(self.view, self)
@@ -257,19 +251,3 @@ def matches(document: QTextDocument, term: str) -> list[tuple[int, int]]:
     units = to_utf16_units(document.toRawText())
     found = re.finditer(re.escape(to_utf16_units(term)), units, re.IGNORECASE)
     return [match.span() for match in found]
-
-
-def mark_matches(edit: QPlainTextEdit | QTextBrowser, places: list[tuple[int, int]], at: int) -> None:
-    """Highlight the occurrences around one of them."""
-    theme = style().theme
-    first = max(at - _MAX_HIGHLIGHTS // 2, 0)
-    selections: list[QTextEdit.ExtraSelection] = []
-    for number, (start, end) in enumerate(places[first : first + _MAX_HIGHLIGHTS], first):
-        selection = QTextEdit.ExtraSelection()
-        selection.cursor = QTextCursor(edit.document())
-        selection.cursor.setPosition(start)
-        selection.cursor.setPosition(end, QTextCursor.MoveMode.KeepAnchor)
-        selection.format.setBackground(QColor(theme.accent if number == at else theme.warning_soft))
-        selection.format.setForeground(QColor(theme.on_accent if number == at else theme.text))
-        selections.append(selection)
-    edit.setExtraSelections(selections)

@@ -55,7 +55,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.theme.style import ThemedIcon, set_style_properties, style
+from app.theme.style import ICON_SIZE, ThemedIcon, icon, set_style_properties, style
 from app.theme.tokens import UNIT
 
 
@@ -204,6 +204,33 @@ def push_button(
     return button
 
 
+def icon_button(
+    picture: str,
+    name: str,
+    pressed: Callable[[], object],
+    parent: QWidget | None = None,
+    *,
+    tip: str = "",
+    color: str = "text",
+) -> QToolButton:
+    """Create a button with only an icon.
+
+    Args:
+        picture: Name of the icon, such as `mdi6.close`.
+        name: Accessible name.
+        pressed: Called without arguments when it is clicked.
+        parent: The parent widget.
+        tip: Tooltip; `name` by default.
+        color: Name of a color of `Theme`.
+    """
+    button = QToolButton(parent)
+    button.setAccessibleName(name)
+    button.setToolTip(plain_tool_tip(tip or name))
+    ThemedIcon(button, picture, color)
+    button.clicked.connect(lambda _checked=False: pressed())
+    return button
+
+
 def search_field(prompt: str, name: str = "", parent: QWidget | None = None) -> QLineEdit:
     """Create a field for a search text, with a button that clears it.
 
@@ -344,6 +371,28 @@ class ElidedLabel(PlainLabel):
         self.setToolTip(plain_tool_tip(self.full_text) if shown != self.full_text else "")
 
 
+class IconLabel(QLabel):
+    """Label with an icon that follows the theme and the text size."""
+
+    def __init__(self, parent: QWidget | None = None, size: int = ICON_SIZE) -> None:
+        """Create the label without an icon; `size` is in pixels at a text size of 100 %."""
+        super().__init__(parent)
+        self._size = size
+        self._name = ""
+        self._color: Callable[[], str] = str
+        style().changed.connect(self._draw)
+
+    def show_icon(self, name: str, color: Callable[[], str]) -> None:
+        """Show an icon in a color of the present theme."""
+        self._name, self._color = name, color
+        self._draw()
+
+    def _draw(self) -> None:
+        if self._name:
+            side = round(self._size * style().scale)
+            self.setPixmap(icon(self._name, self._color()).pixmap(QSize(side, side), self.devicePixelRatio()))
+
+
 class Badge(PlainLabel):
     """A few words in a pill, such as a state or a count; the color is never the only sign."""
 
@@ -419,17 +468,10 @@ class MessageBar(QFrame):
         """Create the bar; kinds are `info`, `warning` and `bad`."""
         super().__init__(parent)
         self._label = PlainLabel(text, wrap=True)
-        self._sign = QToolButton()
-        self._sign.setEnabled(True)
-        self._sign.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self._sign.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
-        self._icon = ThemedIcon(self._sign, *HINT_ICONS[kind])
+        self._sign = IconLabel()
+        self._sign.setMargin(2 * UNIT)
         self._buttons = hbox(spacing=2)
-        close = QToolButton()
-        close.setAccessibleName("Close message")
-        close.setToolTip("Close")
-        ThemedIcon(close, "mdi6.close")
-        close.clicked.connect(self._close)
+        close = icon_button("mdi6.close", "Close message", self._close, tip="Close")
         self._body = hbox((self._label, 1), self._buttons, spacing=2)
         self._body.setAlignment(self._buttons, Qt.AlignmentFlag.AlignLeft)
         hbox(self._sign, (self._body, 1), close, spacing=2, margins=(2, 1, 2, 1), parent=self)
@@ -450,7 +492,8 @@ class MessageBar(QFrame):
         self._label.setText(text)
         self.setAccessibleName(text)
         self._sign.setAccessibleName({"info": "Note", "warning": "Warning", "bad": "Error"}[kind])
-        self._icon.show(*HINT_ICONS[kind])
+        sign, color = HINT_ICONS[kind]
+        self._sign.show_icon(sign, lambda: getattr(style().theme, color))
         set_style_properties(self, hint=kind)
 
     def add_button(self, text: str, pressed: Callable[[], object]) -> QPushButton:

@@ -8,8 +8,8 @@ from typing import Final
 from PySide6.QtCore import QObject, QSize, Qt, Signal
 from PySide6.QtWidgets import QButtonGroup, QSizePolicy, QSplitter, QStackedWidget, QToolButton, QWidget
 
-from app.theme.style import ThemedIcon, style
-from app.theme.widgets import QWIDGETSIZE_MAX, hbox, vbox
+from app.theme.style import style
+from app.theme.widgets import QWIDGETSIZE_MAX, hbox, icon_button, vbox
 
 PANELS: Final = ("iterations", "log", "problems", "runs")
 
@@ -59,11 +59,9 @@ class BottomPanel(QWidget):
             row.addWidget(button)
             self.buttons[name] = button
         row.addStretch(1)
-        self._fold = QToolButton(self)
-        self._fold.setToolTip("Collapse")
-        self._fold.setAccessibleName("Collapse the panel")
-        ThemedIcon(self._fold, "mdi6.chevron-down", "dim")
-        self._fold.clicked.connect(lambda _checked=False: self.fold())
+        self._fold = icon_button(
+            "mdi6.chevron-down", "Collapse the panel", self.fold, self, tip="Collapse", color="dim"
+        )
         row.addWidget(self._fold)
         self._row = row
         vbox(strip, (self.stack, 1), spacing=0, parent=self)

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent
-from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QScrollArea, QWidget
+from PySide6.QtWidgets import QFrame, QPushButton, QWidget
 
 from app.inspector.form_fields import problem_fix_title
 from app.session import Session
-from app.theme.style import icon, style
+from app.theme.style import style
 from app.theme.tokens import UNIT
-from app.theme.widgets import STRETCH, hbox, vbox
+from app.theme.widgets import STRETCH, IconLabel, PlainLabel, discard, hbox, push_button, scroll_area, vbox
 from engine.document.model import Node, Workflow, make_id, unique_id
 from engine.document.operations import (
     UNSET,
@@ -238,34 +239,26 @@ class ProblemRow(QFrame):
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         said = (str(problem.severity), place, f"{problem.message} {problem.remedy}".rstrip())
         self.setAccessibleName(": ".join(filter(None, said)))
-        self._mark = QLabel(self)
-        message = _text(problem.message, self)
+        is_error = problem.severity is Severity.ERROR
+        mark = IconLabel(self)
+        color = "bad" if is_error else "warning"
+        mark.show_icon(f"mdi6.alert{'-circle' * is_error}-outline", lambda: getattr(style().theme, color))
+        mark.setAccessibleName(str(problem.severity))
+        mark.setToolTip("Error: the workflow cannot run." if is_error else "Warning: the workflow can run.")
+        message = PlainLabel(problem.message, self, wrap=True)
         where = f"{place}. " if place else ""
-        remedy = _text(f"{where[:1].upper()}{where[1:]}{problem.remedy}", self)
-        remedy.setProperty("dim", True)
+        remedy = PlainLabel(f"{where[:1].upper()}{where[1:]}{problem.remedy}", self, look="dim", wrap=True)
         row = hbox(
-            (self._mark, Qt.AlignmentFlag.AlignTop),
+            (mark, Qt.AlignmentFlag.AlignTop),
             (vbox(message, remedy, spacing=0), 1),
             spacing=2,
             margins=(2, 1, 2, 1),
             parent=self,
         )
         for fix in answers[:MOST_FIXES]:
-            button = QPushButton(fix.title, self)
+            button = push_button(fix.title, partial(self.fix_chosen.emit, fix), self)
             button.setAccessibleName(f"{fix.title}: {problem.message}")
-            button.clicked.connect(lambda _checked=False, fix=fix: self.fix_chosen.emit(fix))
             row.addWidget(button, 0, Qt.AlignmentFlag.AlignVCenter)
-        self.dress()
-
-    def dress(self) -> None:
-        """Take the theme's colors."""
-        theme = style().theme
-        is_error = self.problem.severity is Severity.ERROR
-        name, color = ("alert-circle-outline", theme.bad) if is_error else ("alert-outline", theme.warning)
-        size = round(16 * style().scale)
-        self._mark.setPixmap(icon(f"mdi6.{name}", color).pixmap(size, size))
-        self._mark.setAccessibleName(str(self.problem.severity))
-        self._mark.setToolTip("Error: the workflow cannot run." if is_error else "Warning: the workflow can run.")
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: D102 - Qt's own
         if event.button() is Qt.MouseButton.LeftButton:
@@ -295,17 +288,12 @@ class ProblemsPanel(QWidget):
         self._shown: list[tuple[Problem, str, tuple[QuickFix, ...]]] = []
         self._list = QWidget(self)
         self._rows = vbox(STRETCH, spacing=0, margins=(2, 1, 2, 1), parent=self._list)
-        self._rest = QLabel(self)
-        self._rest.setProperty("dim", True)
+        self._rest = PlainLabel("", self, look="dim")
         self._rest.setContentsMargins(3 * UNIT, 2 * UNIT, 3 * UNIT, 2 * UNIT)
-        area = self._area = QScrollArea(self)
-        area.setWidgetResizable(True)
-        area.setFrameShape(QFrame.Shape.NoFrame)
-        area.setWidget(self._list)
-        area.setAccessibleName("Problems")
-        vbox(self._rest, (area, 1), spacing=0, parent=self)
+        self._area = scroll_area(self._list, self)
+        self._area.setAccessibleName("Problems")
+        vbox(self._rest, (self._area, 1), spacing=0, parent=self)
         session.analyzed.connect(self.refresh)
-        style().changed.connect(self._dress)
         self.refresh()
 
     @property
@@ -332,8 +320,7 @@ class ProblemsPanel(QWidget):
             self._area.setFocus()  # first, or Qt would move the focus to another part of the window
         for row in self.rows:
             self._rows.removeWidget(row)
-            row.hide()
-            row.deleteLater()
+            discard(row)
         for number, (problem, place, answers) in enumerate(wanted):
             row = ProblemRow(problem, place, answers, self._list)
             row.chosen.connect(self.problem_chosen)
@@ -356,19 +343,8 @@ class ProblemsPanel(QWidget):
         self._session.seal()
         self._session.do(fix.operation)
 
-    def _dress(self) -> None:
-        for row in self.rows:
-            row.dress()
-
 
 def _place(problem: Problem, structure: Structure) -> str:
     """Return the place of a problem in words, with the node as on its card."""
     node = problem.node
     return replace(problem, node=structure.resolution.name(node) if node is not None else None).place
-
-
-def _text(text: str, parent: QWidget) -> QLabel:
-    label = QLabel(text, parent)
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    label.setWordWrap(True)
-    return label

@@ -17,7 +17,6 @@ from PySide6.QtWidgets import (
     QPushButton,
     QSizePolicy,
     QStackedWidget,
-    QToolButton,
     QWidget,
 )
 
@@ -25,9 +24,21 @@ from app.inspector.text_widgets import LongTextView, exact_text
 from app.runs.loop_status import iterators_of, place_label, titles_of
 from app.runs.run_view_model import node_of
 from app.session import Session
-from app.theme.style import ThemedIcon, set_style_properties
+from app.theme.style import set_style_properties
 from app.theme.tokens import UNIT
-from app.theme.widgets import STRETCH, Badge, ElidedLabel, PlainLabel, StatusLabel, hbox, push_button, scroll_area, vbox
+from app.theme.widgets import (
+    STRETCH,
+    Badge,
+    ElidedLabel,
+    PlainLabel,
+    StatusLabel,
+    discard,
+    hbox,
+    icon_button,
+    push_button,
+    scroll_area,
+    vbox,
+)
 from engine.errors import EngineError
 from engine.events import NodeWaiting
 from engine.formatting import format_members
@@ -202,12 +213,10 @@ class QuestionStack(QFrame):
         self.stack = QStackedWidget(self)
         self.stack.currentChanged.connect(lambda _place: self._count())
         self.place = PlainLabel("", self, look="dim small")
-        self.before = self._step_button("mdi6.chevron-left", "Previous question", -1)
-        self.after = self._step_button("mdi6.chevron-right", "Next question", 1)
-        steps = hbox(STRETCH, self.before, self.place, self.after, spacing=1)
+        self.before = icon_button("mdi6.chevron-left", "Previous question", lambda: self._step(-1), self)
+        self.after = icon_button("mdi6.chevron-right", "Next question", lambda: self._step(1), self)
         self._steps = QWidget(self)
-        self._steps.setLayout(steps)
-        steps.setContentsMargins(0, 0, 0, 0)
+        hbox(STRETCH, self.before, self.place, self.after, spacing=1, parent=self._steps)
         vbox(self._steps, (self.stack, 1), spacing=1, margins=(3, 2, 3, 2), parent=self)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
         self.hide()
@@ -249,8 +258,7 @@ class QuestionStack(QFrame):
         for path in [path for path, card in self._cards.items() if open_now.get(path) is not card.asked]:
             card = self._cards.pop(path)
             self.stack.removeWidget(card)
-            card.hide()
-            card.deleteLater()
+            discard(card)
         for path, event in open_now.items():
             if path not in self._cards:
                 self._add(path, event)
@@ -276,14 +284,6 @@ class QuestionStack(QFrame):
     def _answer(self, path: str, choice: str, value: Value, comment: str) -> None:
         if self._session.shown.live is not None:
             self._session.shown.live.answer(path, choice, value, comment)
-
-    def _step_button(self, icon: str, name: str, distance: int) -> QToolButton:
-        button = QToolButton(self)
-        button.setAccessibleName(name)
-        button.setToolTip(name)
-        ThemedIcon(button, icon)
-        button.clicked.connect(lambda _checked=False: self._step(distance))
-        return button
 
     def _step(self, distance: int) -> None:
         self.stack.setCurrentIndex((self.stack.currentIndex() + distance) % self.stack.count())
