@@ -59,7 +59,7 @@ class BatchRunner(QObject):
     """A running batch.
 
     Args:
-        inputs: Returns the inputs of all rows; called in the engine thread.
+        inputs: The inputs of all rows.
         options: Options of the batch.
 
     Signals:
@@ -78,7 +78,7 @@ class BatchRunner(QObject):
         self,
         engine: EngineThread,
         workflow: Workflow,
-        inputs: Callable[[], list[dict[str, Value]]],
+        inputs: list[dict[str, Value]],
         options: BatchOptions,
         parent: QObject | None = None,
     ) -> None:
@@ -92,7 +92,7 @@ class BatchRunner(QObject):
         self._timer.timeout.connect(self._drain)
 
         async def work() -> BatchResult:
-            self._batch = Batch(workflow, inputs(), options, on_row=self._reports.put, on_begin=self._reports.put)
+            self._batch = Batch(workflow, inputs, options, on_row=self._reports.put, on_begin=self._reports.put)
             if self._is_stopped:
                 self._batch.stop()
             return await self._batch.run()
@@ -415,7 +415,7 @@ class BatchWindow(QDialog):
             store=defaults.store,
             models=defaults.models,
         )
-        self.batch = BatchRunner(self._engine, self._workflow, lambda: inputs, options, self)
+        self.batch = BatchRunner(self._engine, self._workflow, inputs, options, self)
         self.batch.rows_started.connect(self.model.mark_running)
         self.batch.rows_completed.connect(self._show_results)
         self.batch.finished.connect(self._batch_finished)

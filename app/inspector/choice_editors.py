@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QCheckBox, QComboBox, QPushButton, QToolButton, QWidget
 
-from app.inspector.editor import MIXED, MULTIPLE_VALUES, ConfigBinding, Editor, describe_widget
+from app.inspector.editor import MIXED, MULTIPLE_VALUES, ConfigBinding, Editor, describe_widget, set_line_text
 from app.inspector.field_spec import FieldSpec
 from app.inspector.model_list import ModelComboBox
 from app.theme.tokens import UNIT
@@ -159,9 +159,7 @@ class ModelEditor(Editor):
         return "Workflow default" if self.binding.node_id is not None or not default else f"Default ({default})"
 
     def _display(self, value: Any) -> None:
-        position = self.line.cursorPosition()
-        self.line.setText(to_text(value))
-        self.line.setCursorPosition(min(position, len(self.line.text())))
+        set_line_text(self.line, to_text(value))
 
     def _typed(self, text: str) -> None:
         self._commit(text.strip() or (None if self.field.nullable else ""))

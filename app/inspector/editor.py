@@ -336,6 +336,14 @@ def is_same_json(first: Any, second: Any) -> bool:
     return not isinstance(first, dict | list) or json.dumps(first) == json.dumps(second)
 
 
+def set_line_text(line: QLineEdit, text: str) -> None:
+    """Set the text of a field that differs, and leave the cursor where it is."""
+    if line.text() != text:
+        position = line.cursorPosition()
+        line.setText(text)
+        line.setCursorPosition(min(position, len(text)))
+
+
 def mark_invalid(widget: QWidget, *, invalid: bool) -> None:
     """Set or clear the error style of a widget."""
     if bool(widget.property("invalid")) != invalid:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QComboBox, QDialog, QFrame, QPlainTextEdit, QWidget
 
 from app.inspector.editor import describe_widget
@@ -12,7 +12,7 @@ from app.inspector.text_widgets import exact_text
 from app.session import Session
 from app.theme.style import set_style_properties
 from app.theme.tokens import UNIT
-from app.theme.widgets import STRETCH, PlainLabel, StatusLabel, hbox, push_button, vbox
+from app.theme.widgets import STRETCH, PlainLabel, StatusLabel, hbox, push_button, resize_on_screen, vbox
 from engine.document.operations import SetPinned
 from engine.nodes.json_values import ConversionError, convert
 from engine.nodes.node_names import node_name
@@ -115,7 +115,7 @@ class PinDialog(QDialog):
             parent=self,
         )
         self._show_branch()
-        self.resize(140 * UNIT, min(70 + 30 * len(self.fields), 160) * UNIT)
+        resize_on_screen(self, QSize(140, min(70 + 30 * len(self.fields), 160)) * UNIT)
         if self.fields:
             self.fields[0].editor.setFocus()
 

@@ -7,17 +7,24 @@ from typing import Final
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QLabel, QLineEdit, QWidget
+from PySide6.QtWidgets import QLineEdit, QWidget
 
-from app.inspector.editor import ConfigBinding, FieldProblem, NodesBinding, describe_widget, mark_invalid
+from app.inspector.editor import (
+    ConfigBinding,
+    FieldProblem,
+    NodesBinding,
+    describe_widget,
+    mark_invalid,
+    set_line_text,
+)
 from app.inspector.field_spec import field_specs, shared_fields
 from app.inspector.form import Form, order_tabs, problems_by_field
 from app.inspector.form_fields import ProblemLines
 from app.inspector.model_list import ModelSource
 from app.inspector.text_widgets import GrowingEdit
 from app.session import SYNTAX_ERROR_CODES, Session
-from app.theme.style import icon, style
-from app.theme.widgets import PlainLabel, Switch, discard, hbox, vbox
+from app.theme.style import style
+from app.theme.widgets import IconLabel, PlainLabel, Switch, discard, hbox, vbox
 from engine.document.model import Node, Settings, is_node_id
 from engine.document.operations import Batch, SetDescription, SetEnabled, SetName, SetTitle
 from engine.document.problems import Problem
@@ -118,7 +125,7 @@ class NodeHeader(QWidget):
         self.title.setObjectName("title")
         describe_widget(self.title, "Title", "Display name of the node.")
         self.problems = ProblemLines(self)
-        self._icon = QLabel(self)
+        self._icon = IconLabel(self, size=18)
         self._kind = PlainLabel(parent=self, look="dim small", wrap=True)
         self.enabled = Switch(self)
         describe_widget(self.enabled, "Enabled", "A disabled node passes its only input through, or is skipped.")
@@ -127,7 +134,6 @@ class NodeHeader(QWidget):
             binding.events.watch(widget)
         self.title.textEdited.connect(self._set_title)
         self.enabled.clicked.connect(self._set_enabled)
-        style().changed.connect(self._draw)
 
     def _lay_out(self) -> None:
         line = hbox(self._icon, (self.title, 1), self.enabled, spacing=2)
@@ -136,24 +142,15 @@ class NodeHeader(QWidget):
     def show_node(self, node: Node) -> None:
         """Show a node."""
         spec = self._binding.session.registry.find(node.type)
-        if self.title.text() != node.title:
-            position = self.title.cursorPosition()
-            self.title.setText(node.title)
-            self.title.setCursorPosition(min(position, len(node.title)))
+        set_line_text(self.title, node.title)
         self.title.setPlaceholderText(spec.title if spec is not None else node.type)
         self.enabled.setChecked(node.enabled)
         unknown = f"Unknown node type “{node.type}”."
         self._kind.setText(f"{spec.title} · {spec.help}" if spec is not None else unknown)
-        self._draw()
-
-    def _draw(self) -> None:
-        node = self._binding.session.node(self._binding.node_id or "")
-        spec = self._binding.session.registry.find(node.type) if node is not None else None
-        theme = style().theme
-        size = round(18 * style().scale)
-        unknown = icon("mdi6.help-circle-outline", theme.bad)
-        picture = icon(spec.icon, theme.category[spec.category]) if spec is not None else unknown
-        self._icon.setPixmap(picture.pixmap(size, size))
+        if spec is not None:
+            self._icon.show_icon(spec.icon, lambda: style().theme.category[spec.category])
+        else:
+            self._icon.show_icon("mdi6.help-circle-outline", lambda: style().theme.bad)
 
     def _set_title(self, text: str) -> None:
         if self._binding.node_id is not None:
@@ -391,10 +388,7 @@ class WorkflowPage(QWidget):
     def show_values(self, *, force: bool = False) -> None:
         """Show the values of the document; with `force`, even if they are unchanged."""
         workflow = self._session.workflow
-        if self.name.text() != workflow.name:
-            position = self.name.cursorPosition()
-            self.name.setText(workflow.name)
-            self.name.setCursorPosition(min(position, len(workflow.name)))
+        set_line_text(self.name, workflow.name)
         self.description.set_text(workflow.description)
         self.form.show_values(force=force)
 

@@ -13,7 +13,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QValidator
 from PySide6.QtWidgets import QAbstractSpinBox, QFileDialog, QLineEdit, QWidget
 
-from app.inspector.editor import MIXED, ConfigBinding, Editor, describe_widget
+from app.inspector.editor import MIXED, ConfigBinding, Editor, describe_widget, set_line_text
 from app.inspector.field_spec import FieldKind, FieldSpec
 from app.inspector.text_widgets import GrowingEdit
 from app.theme.widgets import PlainLabel, inset_number, push_button
@@ -41,9 +41,7 @@ class LineEditor(Editor):
         self.line.textEdited.connect(self._typed)
 
     def _display(self, value: Any) -> None:
-        position = self.line.cursorPosition()
-        self.line.setText(to_text(value))
-        self.line.setCursorPosition(min(position, len(self.line.text())))
+        set_line_text(self.line, to_text(value))
 
     def _typed(self, text: str) -> None:
         self._commit(None if self.field.nullable and not text else text)
@@ -167,10 +165,7 @@ class NumberEditor(Editor):
         self.number.editingFinished.connect(self._tidy)
 
     def _display(self, value: Any) -> None:
-        line = self.number.lineEdit()
-        position = line.cursorPosition()
-        line.setText(format_number(value))
-        line.setCursorPosition(position)
+        set_line_text(self.number.lineEdit(), format_number(value))
 
     def _typed(self, text: str) -> None:
         if text.strip():

@@ -17,7 +17,7 @@ from app.inspector.text_widgets import GrowingEdit
 from app.runs.run_status import state_line
 from app.session import Session
 from app.theme.style import set_style_properties
-from app.theme.widgets import STRETCH, PlainLabel, hbox, plain_tool_tip, push_button, scroll_area, vbox
+from app.theme.widgets import STRETCH, PlainLabel, discard, hbox, plain_tool_tip, push_button, scroll_area, vbox
 from app.window.question_cards import QuestionStack
 from app.worker import Worker
 from engine.formatting import format_count
@@ -259,8 +259,7 @@ class ChatPanel(QWidget):
         elif view is not None:  # the input was removed meanwhile
             self.turns.remove(view)
             self._rows.removeWidget(view)
-            view.hide()
-            view.deleteLater()
+            discard(view)
         self._update_field()
 
     def _added(self, turn: ChatTurn, place: int) -> TurnView:

@@ -15,7 +15,6 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QListWidget,
     QListWidgetItem,
-    QPushButton,
     QScrollArea,
     QVBoxLayout,
     QWidget,
@@ -24,7 +23,16 @@ from PySide6.QtWidgets import (
 from app.search import match_score
 from app.theme.style import style
 from app.theme.tokens import UNIT
-from app.theme.widgets import STRETCH, HintDelegate, PlainLabel, disabled_item, hbox, resize_on_screen, vbox
+from app.theme.widgets import (
+    STRETCH,
+    HintDelegate,
+    PlainLabel,
+    disabled_item,
+    hbox,
+    push_button,
+    resize_on_screen,
+    vbox,
+)
 
 MOST_SHOWN: Final = 50
 
@@ -143,14 +151,13 @@ class ShortcutsDialog(QDialog):
                 heights[shortest] += len(shown) + 2
         for stack in stacks:
             stack.addStretch(1)
-        self._area = area = QScrollArea(self)
-        area.setWidgetResizable(True)
-        area.setWidget(inside)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setAccessibleName("Keyboard shortcuts")
-        close = QPushButton("Close", self)
-        close.clicked.connect(self.accept)
-        vbox((area, 1), hbox(STRETCH, close), spacing=4, margins=(6, 6, 6, 4), parent=self)
+        self._area = QScrollArea(self)  # takes the focus, so that keys scroll it
+        self._area.setWidgetResizable(True)
+        self._area.setWidget(inside)
+        self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._area.setAccessibleName("Keyboard shortcuts")
+        close = push_button("Close", self.accept, self, auto_default=True)
+        vbox((self._area, 1), hbox(STRETCH, close), spacing=4, margins=(6, 6, 6, 4), parent=self)
         resize_on_screen(self, SHORTCUTS_SIZE)
         style().changed.connect(self._fit_keys)
         self._fit_keys()

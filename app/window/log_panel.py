@@ -20,14 +20,14 @@ from PySide6.QtGui import (
     QTextCursor,
     QTextOption,
 )
-from PySide6.QtWidgets import QComboBox, QLabel, QPlainTextEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QComboBox, QPlainTextEdit, QWidget
 
 from app.inspector.text_widgets import from_utf16_units
 from app.runs.loop_status import iterators_of, loop_status, place_label, titles_of, unit_of
 from app.runs.run_view_model import RunViewModel, node_of
 from app.session import Session
 from app.theme.style import style
-from app.theme.widgets import STRETCH, hbox, vbox
+from app.theme.widgets import STRETCH, PlainLabel, hbox, push_button, vbox
 from engine.document.model import Workflow
 from engine.events import (
     AnyEvent,
@@ -298,25 +298,14 @@ class LogPanel(QWidget):
         self.filter.setAccessibleName("Show the lines of")
         self.filter.addItem("All nodes", "")
         self.filter.currentIndexChanged.connect(self._show)
-        caption = QLabel("Show", self)
-        caption.setBuddy(self.filter)
-        self._clear = QPushButton("Clear", self)
+        self._clear = push_button("Clear", self.clear, self)
         self._clear.setAccessibleName("Clear the log")
-        self._clear.clicked.connect(self.clear)
-        self._copy = QPushButton("Copy", self)
+        self._copy = push_button("Copy", self.copy, self)
         self._copy.setAccessibleName("Copy the selected text, or all lines")
-        self._copy.clicked.connect(self.copy)
         style().changed.connect(self._show)
-        self._arrange(caption)
-
-    def _arrange(self, caption: QLabel) -> None:
-        vbox(
-            hbox(caption, self.filter, STRETCH, self._copy, self._clear, spacing=2),
-            (self.view, 1),
-            spacing=2,
-            margins=(3, 2, 3, 2),
-            parent=self,
-        )
+        caption = PlainLabel("Show", self, buddy=self.filter)
+        row = hbox(caption, self.filter, STRETCH, self._copy, self._clear, spacing=2)
+        vbox(row, (self.view, 1), spacing=2, margins=(3, 2, 3, 2), parent=self)
 
     def take(self, events: Iterable[AnyEvent]) -> None:
         """Append the lines of a batch of events."""

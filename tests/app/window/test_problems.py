@@ -5,6 +5,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
+from app.theme.widgets import IconLabel
 from app.window.document_page import DocumentPage
 from app.window.problems_panel import MOST_ROWS, ProblemRow
 from app.workbench import Workbench
@@ -171,7 +172,7 @@ def test_errors_come_before_warnings_and_are_labeled(make_session: MakeSession, 
     panel = ProblemsPanel(session)
     qtbot.addWidget(panel)
 
-    assert [row._mark.accessibleName() for row in panel.rows] == ["error", "warning", "warning"]
+    assert [row.findChild(IconLabel).accessibleName() for row in panel.rows] == ["error", "warning", "warning"]
     assert session.problem_counts == (1, 2)
 
 
