@@ -21,7 +21,15 @@ from PySide6.QtWidgets import (
 from app.history.iteration_table import ROW_HEIGHT
 from app.inspector.result_page import ResultPage, ResultSectionView, state_color
 from app.inspector.result_text import STATE_ICONS, ResultSection, iteration_facts, state_label
-from app.runs.loop_status import body_outputs, condition_values, judge_execution, loop_explanation, score_lines, unit_of
+from app.runs.loop_status import (
+    body_outputs,
+    condition_values,
+    judge_execution,
+    loop_explanation,
+    score_lines,
+    unit_of,
+    warning_label,
+)
 from app.runs.run_view_model import NO_LOOP, NO_NODE
 from app.session import Session
 from app.theme.style import ThemedIcon, icon, style
@@ -325,7 +333,7 @@ def node_tabs(workflow: Workflow, parents: Mapping[str, str], loop_id: str) -> l
 
 
 def iteration_sections(
-    loop: LoopExecution, index: int, was_tested: str, *, is_over: bool, unit: str = "iteration"
+    loop: LoopExecution, index: int, was_tested: str, workflow: Workflow, *, is_over: bool, unit: str = "iteration"
 ) -> dict[str, ResultSection]:
     """Return the sections of an iteration itself by key.
 
@@ -333,6 +341,7 @@ def iteration_sections(
         loop: The loop run.
         index: The iteration, which has started.
         was_tested: Description of the tested conditions.
+        workflow: The workflow as it ran.
         is_over: Whether the run has ended.
         unit: `iteration`, or `item` of an iterator, which has no feedback and no conditions.
     """
@@ -344,22 +353,19 @@ def iteration_sections(
             parts["start"] = ResultSection("start preview", "Input (beginning)", loop.input_preview)
         return parts
     parts = {RESULT: ResultSection("result", "Result", iteration.result)}
+    warnings = [f"Warning: {warning_label(warning, workflow)}" for warning in iteration.warnings]
     if unit == "item":
         if iteration.result is None and iteration.reason:
             parts[RESULT] = ResultSection("no result", "No result", iteration.reason)
         parts["start"] = ResultSection("start", "Item", iteration.input)
-        notes = [
-            *([iteration.reason] if iteration.reason else []),
-            *(f"Warning: {note}" for note in iteration.warnings),
-        ]
+        notes = [*([iteration.reason] if iteration.reason else []), *warnings]
         if notes:
             parts["verdict"] = ResultSection("verdict", "Outcome", "\n\n".join(notes))
         return parts
     if iteration.feedback != iteration.result:
         parts["feedback"] = ResultSection("feedback", "Feedback (input of the next iteration)", iteration.feedback)
     parts["start"] = ResultSection("start", "Input", iteration.input)
-    warnings = "".join(f"\n\nWarning: {warning}" for warning in iteration.warnings)
-    parts["verdict"] = ResultSection("verdict", "Exit conditions", was_tested + warnings)
+    parts["verdict"] = ResultSection("verdict", "Exit conditions", "\n\n".join([was_tested, *warnings]))
     return parts
 
 
@@ -467,7 +473,9 @@ class IterationDetail(QWidget):
                 scores = score_lines(workflow, selection.loop_id, judge_execution(view_model, selection.loop_id, place))
                 was_tested = "\n\n".join([was_tested, *(["\n".join(["Scores:", *scores])] if scores else [])])
             self.facts.set_full_text(iteration_facts(iteration, similarity) if iteration is not None else "")
-            self._parts = iteration_sections(loop, index, was_tested, is_over=selection.is_over, unit=selection.unit)
+            self._parts = iteration_sections(
+                loop, index, was_tested, workflow, is_over=selection.is_over, unit=selection.unit
+            )
         own = [SectionTab(key, (ITEM_TITLES if is_item else TITLES)[key]) for key in self._parts]
         self._tabs = own + node_tabs(workflow, view_model.parents, selection.loop_id)
         self.parts.show_parts(self._tabs, self.key, lambda node_id: view_model.nodes.get(f"{place}.{node_id}", NO_NODE))

@@ -31,7 +31,7 @@ from app.inspector.result_text import (
 )
 from app.inspector.text_widgets import from_utf16_units
 from app.inspector.value_view import FormatButton, ValueView, ValueViewer
-from app.runs.loop_status import judge_execution, loop_explanation, verdict_text
+from app.runs.loop_status import judge_execution, loop_explanation, verdict_text, warning_label
 from app.runs.run_view_model import NO_LOOP, RunViewModel
 from app.session import Session
 from app.theme.style import ThemedIcon, style
@@ -369,7 +369,8 @@ class ResultPage(QWidget):
         if view_model.duration_s is not None:
             metrics.append(format_duration(view_model.duration_s))
         problems = [Problem("run", view_model.error, view_model.remedy)] if view_model.error else []
-        problems += _warning_problems(view_model.state.warnings.all)
+        workflow = self._session.shown.workflow
+        problems += _warning_problems([warning_label(text, workflow) for text in view_model.state.warnings.all])
         sections = [
             ResultSection(f"result:{name}", f"Output: {name}", value) for name, value in view_model.outputs.items()
         ]

@@ -199,3 +199,12 @@ def place_label(path: str, titles: Mapping[str, str] | None = None, iterators: C
     numbers = ".".join(str(int(index) + 1) for _, index in loops)
     unit = "item" if all(loop in iterators for loop, _ in loops) else "iteration"
     return f"{node} ({unit} {numbers})" if numbers else node
+
+
+def warning_label(warning: str, workflow: Workflow | None) -> str:
+    """Label the place of a warning of a run: `loop[2].draft: No.` becomes `Draft (iteration 3): No.` for people."""
+    path, _, text = warning.partition(": ")
+    titles = titles_of(workflow)
+    if steps_of(path)[0] not in titles:  # it is of the run itself
+        return warning
+    return f"{place_label(path, titles, iterators_of(workflow))}: {text}"

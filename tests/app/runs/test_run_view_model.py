@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from app.runs.loop_status import warning_label
 from app.runs.run_status import state_line
 from app.runs.run_view_model import RunViewModel
-from engine.document.model import Workflow
+from engine.document.model import Node, Workflow
 from engine.events import (
     AnyEvent,
     LoopIterationCompleted,
@@ -97,3 +100,16 @@ def test_stopped_run_has_nothing_running() -> None:
     view_model = view_model_of(*AT_WORK_IN_ITEMS, (RunCancelled, "", {}, Usage(), 0.0, 1.0))
     assert view_model.questions == {}
     assert {execution.state for execution in view_model.nodes.values()} == {NodeState.CANCELLED}
+
+
+@pytest.mark.parametrize(
+    ("warning", "label"),
+    [
+        ("loop[2].draft: Cut off: 9 tokens.", "Draft (iteration 3): Cut off: 9 tokens."),
+        ("loop: 99 is too many.", "Refine: 99 is too many."),
+        ("Most of the budget is used: $1.", "Most of the budget is used: $1."),
+    ],
+)
+def test_warning_names_its_place_as_the_canvas_does(warning: str, label: str) -> None:
+    nodes = (Node(id="loop", type="loop", title="Refine"), Node(id="draft", type="llm", title="Draft"))
+    assert warning_label(warning, Workflow(nodes=nodes)) == label
