@@ -6,47 +6,27 @@ once. They check the current document; validation of the whole workflow has the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from app.canvas.node_card import PortViewModel
 from engine.document.model import Edge, Workflow
 from engine.nodes.json_values import can_ever_fit
 from engine.nodes.node_names import node_name
+from engine.plan.graph_algorithms import reachable, reverse
 from engine.plan.loop_bodies import Body
 from engine.plan.structure import Structure
 
 
 def successors(workflow: Workflow, structure: Structure, without: Edge | None = None) -> dict[str, list[str]]:
     """Return the direct successors of each node; the exit is a successor of its loop."""
-    following: dict[str, list[str]] = {}
+    following = {node: [body.exit] for node, body in structure.bodies.items()}
+    # the structure follows an edit with a delay
+    following |= {node: following.get(node, []) for node in (*workflow.nodes_by_id, *structure.loop_of)}
     for edge in workflow.edges:
-        if edge is not without:
-            following.setdefault(edge.source[0], []).append(edge.target[0])
-    for body in structure.bodies.values():
-        following.setdefault(body.loop, []).append(body.exit)
+        (source, _), (target, _) = edge.source, edge.target
+        if edge is not without and source in following and target in following:
+            following[source].append(target)
     return following
-
-
-def reversed_edges(following: dict[str, list[str]]) -> dict[str, list[str]]:
-    """Return the predecessors of each node from the successors."""
-    preceding: dict[str, list[str]] = {}
-    for source, targets in following.items():
-        for target in targets:
-            preceding.setdefault(target, []).append(source)
-    return preceding
-
-
-def reachable_from(starts: Iterable[str], following: dict[str, list[str]]) -> set[str]:
-    """Return all nodes reachable from the start nodes, including these."""
-    reached: set[str] = set()
-    pending = list(starts)
-    while pending:
-        node = pending.pop()
-        if node not in reached:
-            reached.add(node)
-            pending.extend(following.get(node, ()))
-    return reached
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +59,10 @@ class ConnectionRules:
         self._node, self._port, self._is_input = node, port, is_input
         self._successors = successors(workflow, structure, without)
         self._edges = {(edge.from_, edge.to) for edge in workflow.edges if edge is not without}
-        self._predecessors = reversed_edges(self._successors)
+        self._predecessors = reverse(self._successors)
         self._bodies: dict[str, _BodyExits] = {}
         # An edge to these would close a cycle.
-        self._cyclic = reachable_from([node], self._successors if is_input else self._predecessors)
+        self._cyclic = reachable(self._successors if is_input else self._predecessors, [node])
 
     def rejection_reason(self, node: str, port: PortViewModel, *, is_input: bool) -> str | None:
         """Return why the known end must not be connected to a port, or None if it may."""
@@ -127,14 +107,14 @@ class ConnectionRules:
             return False
         if target in exits.to_outside:
             return True
-        reached = reachable_from([target], self._successors)
+        reached = reachable(self._successors, [target])
         return any(body.exit in reached and body.loop not in reached for body in self._structure.bodies.values())
 
     def _find_exits(self, around: Body) -> _BodyExits:
         ends = {node.id for node in self._workflow.nodes if node.type in {"output", "input"}}
-        after = reachable_from([around.exit], self._successors)
+        after = reachable(self._successors, [around.exit])
         before = self._predecessors
-        return _BodyExits(reachable_from([around.exit], before), reachable_from(ends | after, before))
+        return _BodyExits(reachable(before, [around.exit]), reachable(before, ends | after))
 
     def _around(self, node: str) -> Body | None:
         parent = self._structure.parent.get(node)

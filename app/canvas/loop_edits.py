@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from app.canvas.card_spacing import shifted_annotations
-from app.canvas.connection_rules import reachable_from, reversed_edges, successors
+from app.canvas.connection_rules import successors
 from app.canvas.operation_builders import (
     BODY_ROOM,
     PortLookup,
@@ -26,6 +26,7 @@ from engine.document.operations import AddNode, Batch, Connect, Disconnect, Oper
 from engine.nodes.node_names import node_name
 from engine.nodes.node_registry import Registry
 from engine.nodes.spec import Pair
+from engine.plan.graph_algorithms import reachable, reverse
 from engine.plan.structure import Structure
 
 ENDS = frozenset({"input", "output"})
@@ -102,11 +103,11 @@ def wrap(document: Document, node_ids: Iterable[str], pair: Pair) -> Batch:
     operations: list[Operation] = [AddNode(added.first), AddNode(added.last)]
     body_end = f"{added.first.id}.{pair.body_ports[0]}"
     leading = successors(workflow, document.structure)
-    ending = reachable_from([result.partition(".")[0]] if result else body, reversed_edges(leading))
+    ending = reachable(reverse(leading), [result.partition(".")[0]] if result else body)
     source = _source(document, body, [edge for edge in incoming if edge.target[0] in ending])
     fed = [edge for edge in incoming if edge.from_ == source]
     targets = [edge.to for edge in fed] or free_input(document, body)
-    _refuse_strangers(document, body, ending | reachable_from((end.partition(".")[0] for end in targets), leading))
+    _refuse_strangers(document, body, ending | reachable(leading, (end.partition(".")[0] for end in targets)))
     operations += [Disconnect(edge.from_, edge.to) for edge in fed]
     operations += [Connect(body_end, target) for target in targets]
     if source:
@@ -213,7 +214,7 @@ def enclosed_nodes(document: Document, node_ids: Iterable[str], what: str) -> li
     if not wanted:
         raise OperationError("Nothing to wrap.", f"Select the nodes for the {what}.")
     leading = successors(workflow, structure)
-    wanted = reachable_from(wanted, leading) & reachable_from(wanted, reversed_edges(leading))
+    wanted = reachable(leading, wanted) & reachable(reverse(leading), wanted)
     for loop, body in structure.bodies.items():
         if loop in wanted or body.exit in wanted:
             wanted |= {loop, body.exit, *body.nodes}

@@ -215,7 +215,8 @@ def delete(
         for edge in workflow.edges
         if (edge.from_, edge.to) in selected and not {edge.source[0], edge.target[0]} & removed
     ]
-    operations: list[Operation] = [*disconnected, *_remove(node_ids), *others]
+    nodes = [RemoveNodes(tuple(node_ids))] if node_ids else []
+    operations: list[Operation] = [*disconnected, *nodes, *others]
     if not operations:
         return None
     count = len(operations) - bool(node_ids) + len(node_ids)
@@ -225,10 +226,6 @@ def delete(
             return Batch("Delete frame or note", (first,))
         return Batch(f"Delete {node_name(workflow, node_ids[0])}" if node_ids else first.title, (first,))
     return Batch(f"Delete {count} items" if len(removed) != count else f"Delete {count} nodes", tuple(operations))
-
-
-def _remove(node_ids: list[str]) -> list[Operation]:
-    return [RemoveNodes(tuple(node_ids))] if node_ids else []
 
 
 def delete_and_reconnect(ports: PortLookup, node_ids: list[str]) -> Batch | None:
@@ -243,7 +240,7 @@ def delete_and_reconnect(ports: PortLookup, node_ids: list[str]) -> Batch | None
         for end in _sources_before(edge.source[0], workflow, removed)
     ]
     what = node_name(workflow, node_ids[0]) if len(node_ids) == 1 else f"{len(node_ids)} nodes"
-    return Batch(f"Delete {what} and reconnect", (*_remove(node_ids), *reconnections(ports, pairs, removed)))
+    return Batch(f"Delete {what} and reconnect", (RemoveNodes(tuple(node_ids)), *reconnections(ports, pairs, removed)))
 
 
 def reconnections(ports: PortLookup, pairs: Iterable[tuple[str, str]], removed: set[str]) -> list[Connect]:

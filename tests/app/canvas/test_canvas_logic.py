@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from app import node_layout
 from app.canvas import connection_rules
-from app.canvas.connection_rules import ConnectionRules, reachable_from
+from app.canvas.connection_rules import ConnectionRules
 from app.canvas.node_card import PortViewModel
 from app.canvas.run_view import preview
 from app.node_layout import MARGINS, Box, Wire, align, auto_layout, distribute, layered_layout, stored_position
 from engine.document.model import Workflow
 from engine.nodes.spec import PortType
+from engine.plan.graph_algorithms import reachable
 from engine.plan.structure import analyse
 from engine.values import Value
 from tests.app.canvas.documents import nested, node, refine, workflow
@@ -176,9 +177,7 @@ def test_matching_ports_of_a_large_document_need_few_traversals(monkeypatch: pyt
         before = f"e{index}.output"
     document = workflow(nodes, [*edges, f"{before} -> end.value"])
     walks = list[object]()
-    monkeypatch.setattr(
-        connection_rules, "reachable_from", lambda *given: walks.append(given) or reachable_from(*given)
-    )
+    monkeypatch.setattr(connection_rules, "reachable", lambda *given: walks.append(given) or reachable(*given))
     asked = ConnectionRules(document, analyse(document), "s3", TEXT, is_input=False)
     found = {node.id: asked.rejection_reason(node.id, TEXT, is_input=True) for node in document.nodes}
     assert "cycle" in str(found["l3"])
