@@ -115,7 +115,7 @@ class Canvas(QWidget):
         self.popups.opened.connect(self.subflow_requested)
         self.viewer.files_dropped.connect(self.files_dropped)
         self.viewer.template_dropped.connect(self.template_dropped)
-        self.viewer.type_dropped.connect(self.add_node)
+        self.viewer.type_dropped.connect(self.commands.add_node)
         self.viewer.hint_changed.connect(self._show_hint)
         self.viewer.hovered.connect(self._hover)
         self.viewer.pointer_dragged.connect(self.fit_to_view.avoid_pointer)
@@ -160,30 +160,14 @@ class Canvas(QWidget):
             "tidy": commands.tidy,
             "distribute_across": lambda: commands.distribute(across=True),
             "distribute_down": lambda: commands.distribute(across=False),
-            "zoom_in": lambda: self.zoom_to(self.viewer.zoom * ZOOM_STEP),
-            "zoom_out": lambda: self.zoom_to(self.viewer.zoom / ZOOM_STEP),
-            "zoom_100": lambda: self.zoom_to(1.0),
-            "fit_all": self.fit_all,
-            "fit_selection": self.fit_selection,
+            "zoom_in": lambda: self.viewer.zoom_to(self.viewer.zoom * ZOOM_STEP),
+            "zoom_out": lambda: self.viewer.zoom_to(self.viewer.zoom / ZOOM_STEP),
+            "zoom_100": lambda: self.viewer.zoom_to(1.0),
+            "fit_all": lambda: self.fit_to_view.fit_all(),  # noqa: PLW0108 - it is created later
+            "fit_selection": lambda: self.fit_to_view.fit_selection(),  # noqa: PLW0108
         }
 
     # API for the window
-
-    def fit_all(self) -> None:
-        """Fit the whole document in the view."""
-        self.fit_to_view.fit_all()
-
-    def fit_initial_view(self) -> None:
-        """Fit the whole document, or its start if it would be illegible."""
-        self.fit_to_view.fit_initial_view()
-
-    def fit_selection(self) -> None:
-        """Fit the selection in the view, or the whole document if nothing is selected."""
-        self.fit_to_view.fit_selection()
-
-    def zoom_to(self, factor: float) -> None:
-        """Set the zoom; 1 is 100 %."""
-        self.viewer.zoom_to(factor)
 
     def center_on(self, node_id: str) -> None:
         """Center the view on a node."""
@@ -191,10 +175,6 @@ class Canvas(QWidget):
         item = self.view.nodes.get(node_id)
         if item is not None:
             self.viewer.center_at(item.card_rect.center())
-
-    def add_node(self, node_type: str, position: QPointF | None = None) -> str | None:
-        """Add a node, and with a loop its exit. Return its id, or None if that is not possible."""
-        return self.commands.add_node(node_type, position)
 
     def draw(self, kind: str, scale: float = 2.0) -> Callable[[Path], None]:
         """Draw the whole document, and return a function that writes the drawing to a file, in any thread.

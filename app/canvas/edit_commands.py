@@ -417,13 +417,9 @@ class EditCommands(QObject):
     def _add(self, added: operation_builders.AddedNode, *more: Operation) -> str | None:
         if not self._session.do(added.with_operations(*more)):
             return None
-        self._select_added([added.first.id, added.last.id])
+        self.placed.emit(self._select([added.first.id, added.last.id]))
         self._session.select([added.first.id])
         return added.first.id
-
-    def _select_added(self, node_ids: Iterable[str]) -> None:
-        """Select new nodes, and bring them into view."""
-        self.placed.emit(self._select(node_ids))
 
     def _select(self, node_ids: Iterable[str]) -> QRectF:
         """Select the cards of nodes, and return the rectangle around them."""

@@ -70,7 +70,7 @@ class CommandController(QObject):
         """Add a node of that type to the canvas."""
         document = self._current()
         if document is not None:
-            document.canvas.add_node(node_type)
+            document.canvas.commands.add_node(node_type)
             document.canvas.setFocus()
 
     def open_settings(self) -> SettingsDialog:

@@ -334,7 +334,7 @@ class DocumentPage(QWidget):
     def fit_initial_view(self) -> None:
         """Fit the workflow into the view."""
         if self.session.workflow.nodes:
-            self.canvas.fit_initial_view()
+            self.canvas.fit_to_view.fit_initial_view()
         self._needs_fit = False
 
     def show_run_end(self) -> None:

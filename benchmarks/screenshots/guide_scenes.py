@@ -125,11 +125,11 @@ def _draw_settings(studio: Studio) -> None:
 def _draw_problems(studio: Studio) -> None:
     """Two nodes that cannot run."""
     document = studio.workbench.documents.new()
-    document.canvas.add_node("llm")
-    document.canvas.add_node("transform")
+    document.canvas.commands.add_node("llm")
+    document.canvas.commands.add_node("transform")
     document.session.select(())
     studio.workbench.bottom_panel.unfold("problems")
-    document.canvas.fit_all()
+    document.canvas.fit_to_view.fit_all()
     studio.take("problems")
 
 

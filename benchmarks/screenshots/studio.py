@@ -79,7 +79,7 @@ class Studio:
         file.write_text(dumps(workflow), encoding="utf-8")
         document = self._fitted(self.workbench.documents.open_template(file))
         document.canvas.commands.tidy()
-        document.canvas.fit_all()
+        document.canvas.fit_to_view.fit_all()
         return document
 
     def play(self, name: str, pause_s: float) -> None:
@@ -106,7 +106,7 @@ class Studio:
             settle(SETTLE_MS)
             until(is_ready)
             if self.workbench.current is not None:
-                self.workbench.current.canvas.fit_all()
+                self.workbench.current.canvas.fit_to_view.fit_all()
                 settle(SETTLE_MS)
             write_png(shown.grab().toImage(), self._images / f"{name}-{look.name}.png")
         self._style.choose("dark", 1.0)
@@ -147,7 +147,7 @@ class Studio:
     def _fitted(self, document: DocumentPage | None) -> DocumentPage:
         assert document is not None, "a document of the project can be opened"
         settle(SETTLE_MS)
-        document.canvas.fit_all()
+        document.canvas.fit_to_view.fit_all()
         return document
 
 

@@ -48,7 +48,7 @@ class Contender:
         file = written(workflow, self._folder, "large")
         begin = time.perf_counter()
         self._document = self._opened(file)
-        self._document.canvas.fit_all()
+        self._document.canvas.fit_to_view.fit_all()
         QApplication.processEvents()
         self.viewport.repaint()
         return time.perf_counter() - begin
@@ -60,11 +60,11 @@ class Contender:
 
     def fit_all(self) -> None:
         """Fit everything into the view."""
-        self._document.canvas.fit_all()
+        self._document.canvas.fit_to_view.fit_all()
 
     def look_closely(self) -> None:
         """Show the second loop at 100 %."""
-        self._document.canvas.zoom_to(1.0)
+        self._document.canvas.viewer.zoom_to(1.0)
         self._document.canvas.center_on("n1_3")
 
     def pan(self, across: int, down: int) -> None:
@@ -76,7 +76,7 @@ class Contender:
 
     def zoom(self, factor: float) -> None:
         """Zoom by a factor."""
-        self._document.canvas.zoom_to(self._document.canvas.viewer.zoom * factor)
+        self._document.canvas.viewer.zoom_to(self._document.canvas.viewer.zoom * factor)
 
     def select(self, ids: list[str]) -> QPoint:
         """Select nodes, and return the position of the first one in the viewport."""

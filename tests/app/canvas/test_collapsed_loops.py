@@ -123,7 +123,7 @@ def test_the_button_of_the_card_expands(collapsed: Hand) -> None:
 
 
 def test_the_button_is_a_part_of_the_card_when_zoomed_out(collapsed: Hand) -> None:
-    collapsed.canvas.zoom_to(0.5)
+    collapsed.canvas.viewer.zoom_to(0.5)
     card = collapsed.item("loop")
     collapsed.drag(card.pos() + card.geometry.expand.center(), card.pos() + QPointF(200, 200))
     assert not HIDDEN & set(collapsed.canvas.view.nodes)
@@ -272,7 +272,7 @@ def test_a_node_after_it_is_connected_to_the_exit(make_canvas: MakeCanvas) -> No
     hand = make_canvas(document.model_copy(update={"edges": document.edges[:-1]}))
     hand.session.select(["loop"])
     press_l(hand)
-    hand.canvas.add_node("llm")
+    hand.canvas.commands.add_node("llm")
     assert "exit.output -> llm.input" in hand.edges()
 
 
@@ -286,7 +286,7 @@ def test_the_plus_beside_its_output_adds_between_it_and_what_follows(collapsed: 
 
 
 def test_an_edge_is_drawn_from_its_output(collapsed: Hand) -> None:
-    collapsed.canvas.add_node("transform", QPointF(300, 400))
+    collapsed.canvas.commands.add_node("transform", QPointF(300, 400))
     card = collapsed.item("loop")
     collapsed.drag(card.outputs[0].middle, collapsed.port("transform.input"))
     assert "exit.output -> transform.input" in collapsed.edges()
@@ -309,7 +309,7 @@ def test_a_loop_that_is_no_longer_complete_shows_its_nodes(collapsed: Hand, qtbo
 
 def test_a_loop_without_a_body_is_not_collapsed(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
     hand = make_canvas(Workflow())
-    hand.canvas.add_node("loop")
+    hand.canvas.commands.add_node("loop")
     settle(hand, qtbot)
     with qtbot.waitSignal(hand.session.refused):
         press_l(hand)

@@ -48,7 +48,7 @@ def test_edge_removed_while_its_end_is_dragged_cancels_the_drag(joined: Hand) ->
 
 
 def test_node_removed_while_an_edge_is_drawn_from_it_leaves_no_edge(hand: Hand, qtbot: QtBot) -> None:
-    new = hand.canvas.add_node("llm", QPointF(300, 400))
+    new = hand.canvas.commands.add_node("llm", QPointF(300, 400))
     assert new is not None
     settle(hand, qtbot)
     start = hand.port(f"{new}.output")
@@ -84,7 +84,7 @@ def test_edge_dropped_where_it_was_adds_no_undo_step(joined: Hand) -> None:
 
 
 def test_pick_list_closes_when_the_document_changes(hand: Hand, qtbot: QtBot) -> None:
-    new = hand.canvas.add_node("llm", QPointF(300, 400))
+    new = hand.canvas.commands.add_node("llm", QPointF(300, 400))
     assert new is not None
     settle(hand, qtbot)
     hand.canvas.popups.choose_for_port(hand.item(new).inputs[0], QPointF(100, 400))
@@ -124,10 +124,10 @@ def test_hidden_dots_cannot_be_clicked(hand: Hand) -> None:
     label, chosen = hand.canvas.view.regions.items["loop"].label, list[tuple[str, int]]()
     label.set_content(LoopViewModel("Refine", "iteration 3 of 3", 3, 3, 2, 2))
     label.choose = lambda loop, index: chosen.append((loop, index))
-    hand.canvas.zoom_to(0.4)
+    hand.canvas.viewer.zoom_to(0.4)
     hand.click(label.mapToScene(label.dot(1)))
     assert chosen == []
-    hand.canvas.zoom_to(1.0)
+    hand.canvas.viewer.zoom_to(1.0)
     hand.click(label.mapToScene(label.dot(1)))
     assert chosen == [("loop", 1)]
 

@@ -24,7 +24,7 @@ def refusals(hand: Hand) -> list[str]:
 
 def test_adding_a_loop_adds_its_exit_in_one_undo_step(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
     hand = make_canvas(workflow([], []))
-    assert hand.canvas.add_node("loop", QPointF(100, 100)) == "loop"
+    assert hand.canvas.commands.add_node("loop", QPointF(100, 100)) == "loop"
     assert set(hand.canvas.view.nodes) == {"loop", "exit"}
     assert hand.session.workflow.node("exit").config == {"loop": "loop"}
     assert hand.place("exit")[0] > hand.place("loop")[0] + 300
@@ -39,15 +39,15 @@ def test_adding_a_loop_adds_its_exit_in_one_undo_step(make_canvas: MakeCanvas, q
 
 def test_second_node_of_a_type_has_a_numbered_title(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(workflow([], []))
-    hand.canvas.add_node("llm")
-    assert hand.canvas.add_node("llm") == "llm_2"
+    hand.canvas.commands.add_node("llm")
+    assert hand.canvas.commands.add_node("llm") == "llm_2"
     assert [hand.item(key).content.title for key in ("llm", "llm_2")] == ["LLM", "LLM 2"]
     assert not hand.item("llm").card_rect.intersects(hand.item("llm_2").card_rect)
 
 
 def test_adding_an_unknown_type_is_refused(hand: Hand) -> None:
     messages = refusals(hand)
-    assert hand.canvas.add_node("nosuch") is None
+    assert hand.canvas.commands.add_node("nosuch") is None
     assert messages == ["Unknown node type “nosuch”. Choose one from the palette."]
 
 
@@ -346,7 +346,7 @@ def test_renamed_node_stays_selected_after_undo_and_redo(hand: Hand) -> None:
 def test_a_new_node_is_connected_to_the_selected_one_that_nothing_follows(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(workflow([], []))
     for node_type in ("input", "llm", "llm", "output"):
-        hand.canvas.add_node(node_type)
+        hand.canvas.commands.add_node(node_type)
     assert hand.edges() == ["input.value -> llm.input", "llm.output -> llm_2.input", "llm_2.output -> output.value"]
     rects = [hand.item(node).card_rect for node in ("input", "llm", "llm_2", "output")]
     assert [rect.left() for rect in rects] == sorted(rect.left() for rect in rects)
@@ -357,19 +357,19 @@ def test_a_new_node_is_connected_to_the_selected_one_that_nothing_follows(make_c
 def test_a_new_node_is_not_connected_where_that_is_ambiguous(hand: Hand, before: str) -> None:
     if before == "router":
         hand.session.select([])
-        hand.canvas.add_node("router")
+        hand.canvas.commands.add_node("router")
     else:
         hand.session.select([before])
     edges = hand.edges()
-    hand.canvas.add_node("llm")
+    hand.canvas.commands.add_node("llm")
     assert hand.edges() == edges
 
 
 def test_a_node_added_to_an_empty_loop_becomes_its_body(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
     hand = make_canvas(workflow([], []))
-    hand.canvas.add_node("loop")
+    hand.canvas.commands.add_node("loop")
     settle(hand, qtbot)
-    hand.canvas.add_node("llm")
+    hand.canvas.commands.add_node("llm")
     assert set(hand.edges()) == {"loop.body -> llm.input", "llm.output -> exit.input"}
 
 
@@ -391,7 +391,7 @@ def test_pasted_and_duplicated_cards_are_in_view(hand: Hand) -> None:
 
 @pytest.mark.parametrize("action", ["paste", "duplicate", "tidy", "wrap_loop"])
 def test_everything_that_was_in_view_still_is(hand: Hand, action: str) -> None:
-    hand.canvas.fit_all()
+    hand.canvas.fit_to_view.fit_all()
     hand.session.select(["loop", "draft", "exit"])
     hand.key(Qt.Key.Key_C, CONTROL)
     if action == "paste":
@@ -407,7 +407,7 @@ def test_new_nodes_are_in_view_and_cover_no_others(make_canvas: MakeCanvas) -> N
         kind = ("llm", "router", "loop", "transform")[number % 4]
         if number % 3 == 0:
             hand.session.select([])
-        added = hand.canvas.add_node(kind)
+        added = hand.canvas.commands.add_node(kind)
         assert added is not None
         assert hand.canvas.viewer.visible_rect.contains(hand.item(added).card_rect)
     rects = [item.card_rect for item in hand.canvas.view.nodes.values()]

@@ -86,32 +86,32 @@ def chain(count: int) -> Workflow:
 
 def test_initial_view_of_a_large_document_shows_its_start_legibly(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(chain(40))
-    hand.canvas.fit_initial_view()
+    hand.canvas.fit_to_view.fit_initial_view()
     assert hand.canvas.viewer.zoom == MIN_INITIAL_ZOOM
     assert hand.canvas.viewer.visible_rect.contains(hand.item("n0").card_rect)
     assert hand.canvas.minimap.isVisible()
-    hand.canvas.fit_all()
+    hand.canvas.fit_to_view.fit_all()
     assert hand.canvas.viewer.visible_rect.contains(hand.canvas.view.content_rect)
 
 
 def test_initial_view_of_a_small_document_shows_all_of_it(hand: Hand) -> None:
-    hand.canvas.fit_initial_view()
+    hand.canvas.fit_to_view.fit_initial_view()
     assert hand.canvas.viewer.visible_rect.contains(hand.canvas.view.content_rect)
 
 
 def test_minimap_is_hidden_while_everything_is_visible(hand: Hand) -> None:
-    hand.canvas.fit_all()
+    hand.canvas.fit_to_view.fit_all()
     assert not hand.canvas.minimap.isVisible()
-    hand.canvas.zoom_to(2.0)
+    hand.canvas.viewer.zoom_to(2.0)
     assert hand.canvas.minimap.isVisible()
     hand.canvas.minimap.setFocus()
-    hand.canvas.fit_all()
+    hand.canvas.fit_to_view.fit_all()
     assert hand.canvas.minimap.isVisible(), "the keyboard is not taken away from under a hand"
     hand.canvas.viewer.setFocus()
 
 
 def test_minimap_appears_when_a_card_leaves_the_view(hand: Hand, qtbot: QtBot) -> None:
-    hand.canvas.fit_all()
+    hand.canvas.fit_to_view.fit_all()
     hand.session.select(["text"])
     for _ in range(8):
         hand.canvas.commands.nudge(200, 0)
@@ -131,11 +131,11 @@ def test_high_document_is_fitted_beside_controls_and_minimap(make_canvas: MakeCa
     places = {f"n{at}": (0 if at % 2 else 300, at * 120) for at in range(12)}
     hand = make_canvas(workflow([node(name, "transform", template="x") for name in places], [], places))
     hand.canvas.resize(640, 480)
-    hand.canvas.fit_all()
+    hand.canvas.fit_to_view.fit_all()
     hand.session.select(["n9", "n10"])
-    for fit in (hand.canvas.fit_all, hand.canvas.fit_selection):
+    for fit in (hand.canvas.fit_to_view.fit_all, hand.canvas.fit_to_view.fit_selection):
         fit()
-        chosen = hand.session.selection if fit == hand.canvas.fit_selection else hand.canvas.view.nodes
+        chosen = hand.session.selection if fit == hand.canvas.fit_to_view.fit_selection else hand.canvas.view.nodes
         for name in chosen:
             card = shown(hand, hand.item(name).card_rect)
             assert not any(card.intersects(cover) for cover in overlays(hand)), name
@@ -148,7 +148,7 @@ def test_initial_view_of_a_template_has_whole_legible_titles(path: Path, scale: 
     hand.canvas.resize(900, 720)  # what the usual window leaves for the canvas
     try:
         style().choose("dark", scale)
-        hand.canvas.fit_initial_view()
+        hand.canvas.fit_to_view.fit_initial_view()
         zoom = hand.canvas.viewer.zoom
         for name, item in hand.canvas.view.nodes.items():
             words = card_text(item.content.title, item.geometry, zoom)
@@ -174,7 +174,7 @@ def test_cards_of_templates_overlap_no_cards_edges_or_feedback_arrows(path: Path
 
 
 def test_fitted_document_is_fitted_again_on_resize(hand: Hand) -> None:
-    hand.canvas.fit_all()
+    hand.canvas.fit_to_view.fit_all()
     hand.canvas.resize(1200, 260)
     QApplication.processEvents()
     assert hand.canvas.viewer.visible_rect.contains(hand.canvas.view.content_rect)
@@ -186,9 +186,9 @@ def test_fitted_document_is_fitted_again_on_resize(hand: Hand) -> None:
 
 @pytest.mark.parametrize("move", ["zoom", "pan"])
 def test_moved_view_is_not_fitted_again_on_resize(move: str, hand: Hand) -> None:
-    hand.canvas.fit_all()
+    hand.canvas.fit_to_view.fit_all()
     if move == "zoom":
-        hand.canvas.zoom_to(0.7)
+        hand.canvas.viewer.zoom_to(0.7)
     else:
         hand.canvas.viewer.center_at(hand.canvas.viewer.center + QPointF(30, 0))
     zoom, corner = hand.canvas.viewer.zoom, hand.canvas.viewer.mapToScene(0, 0)
@@ -203,7 +203,7 @@ def test_empty_canvas_shows_first_steps(make_canvas: MakeCanvas) -> None:
     assert beginning.isVisible()
     assert mentions(beginning.text(), "ouble-click … template")
     assert (beginning.geometry().center() - hand.canvas.rect().center()).manhattanLength() <= 2
-    hand.canvas.add_node("llm")
+    hand.canvas.commands.add_node("llm")
     assert not beginning.isVisible()
     hand.session.undo()
     assert beginning.isVisible()
@@ -219,7 +219,7 @@ def test_first_steps_fit_a_narrow_canvas(make_canvas: MakeCanvas) -> None:
 
 
 def test_fitted_document_is_fitted_again_with_larger_text(hand: Hand) -> None:
-    hand.canvas.fit_all()
+    hand.canvas.fit_to_view.fit_all()
     try:
         style().choose("dark", 1.5)
         QApplication.processEvents()

@@ -233,7 +233,7 @@ def test_card_dropped_on_an_edge_is_inserted_in_one_undo_step(make_canvas: MakeC
 def test_dragged_loop_dropped_on_an_edge_is_inserted_with_its_exit(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
     hand = make_canvas(pieces(second=(800, 80)))
     hand.connect("task.value", "second.input")
-    hand.canvas.add_node("loop", QPointF(280, 400))
+    hand.canvas.commands.add_node("loop", QPointF(280, 400))
     settle(hand, qtbot)
     middle = (hand.port("task.value") + hand.port("second.input")) / 2
     hand.drag(hand.title("exit"), hand.title("exit") + (middle - hand.item("exit").card_rect.center()))
@@ -346,7 +346,7 @@ def test_first_move_stores_all_computed_positions(make_canvas: MakeCanvas) -> No
 
 
 def test_region_includes_a_node_connected_into_the_loop(hand: Hand, qtbot: QtBot) -> None:
-    added = hand.canvas.add_node("llm", QPointF(480, 400))
+    added = hand.canvas.commands.add_node("llm", QPointF(480, 400))
     assert added == "llm"
     hand.connect("draft.output", "llm.input")
     settle(hand, qtbot)
@@ -355,7 +355,7 @@ def test_region_includes_a_node_connected_into_the_loop(hand: Hand, qtbot: QtBot
 
 
 def test_a_free_node_dropped_in_the_region_of_a_loop_becomes_part_of_its_body(hand: Hand) -> None:
-    new = hand.canvas.add_node("transform", QPointF(1400, 600))
+    new = hand.canvas.commands.add_node("transform", QPointF(1400, 600))
     assert new is not None
     before_exit = QPointF(hand.item("exit").pos().x() - 40, hand.item("draft").pos().y() + 110)
     hand.drag(hand.title(new), before_exit)
@@ -366,7 +366,7 @@ def test_a_free_node_dropped_in_the_region_of_a_loop_becomes_part_of_its_body(ha
 
 def test_a_node_dragged_out_of_the_region_leaves_the_body(hand: Hand, qtbot: QtBot) -> None:
     middle = (hand.port("draft.output") + hand.port("exit.input")) / 2
-    hand.canvas.add_node("transform", middle)
+    hand.canvas.commands.add_node("transform", middle)
     settle(hand, qtbot)
     region = hand.canvas.view.regions.items["loop"].rect
     hand.drag(hand.title("draft"), QPointF(region.center().x(), region.bottom() + 200))
@@ -444,7 +444,7 @@ def test_selected_nodes_are_wrapped_with_one_command(hand: Hand, qtbot: QtBot) -
 
 
 def test_a_loop_dropped_on_a_card_wraps_it(hand: Hand, qtbot: QtBot) -> None:
-    hand.canvas.add_node("loop", hand.title("draft"))
+    hand.canvas.commands.add_node("loop", hand.title("draft"))
     settle(hand, qtbot)
     assert hand.session.structure.parent["draft"] == "loop_2"
 

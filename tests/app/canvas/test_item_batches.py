@@ -112,7 +112,7 @@ def test_nodes_in_view_come_first(make_canvas: MakeCanvas, qtbot: QtBot) -> None
     created: list[set[str]] = []
     hand.canvas.view.nodes_created.connect(lambda _ids: created.append(set(hand.canvas.view.created_nodes)))
     hand.canvas.viewer.center_at(QPointF(420, 1240))  # the last loop
-    hand.canvas.zoom_to(2.0)
+    hand.canvas.viewer.zoom_to(2.0)
     hand.session.undo()
     complete(hand.canvas, qtbot)
     assert created[0] <= {"loop3", "step3", "exit3"}
@@ -153,7 +153,7 @@ def test_a_loop_dropped_on_a_card_that_waits_wraps_it(hand: Hand, qtbot: QtBot) 
     remove_all(hand.session)
     hand.session.undo()
     assert "draft" not in hand.canvas.view.created_nodes
-    added = hand.canvas.add_node("loop", middle)
+    added = hand.canvas.commands.add_node("loop", middle)
     assert added is not None
     assert hand.session.structure_now.bodies[added].nodes == {"draft"}
 
@@ -203,13 +203,13 @@ def test_a_fit_while_items_wait_ends_like_one_afterwards(
     hand = make_canvas(loops(count))
     complete(hand.canvas, qtbot)
     settle(hand, qtbot)
-    getattr(hand.canvas, fit)()
+    getattr(hand.canvas.fit_to_view, fit)()
     wanted = hand.canvas.viewer.visible_rect
     remove_all(hand.session)
-    hand.canvas.zoom_to(3.0)
+    hand.canvas.viewer.zoom_to(3.0)
     hand.session.undo()
     hand.session.structure, hand.session.problems = analyze_document(hand.session.workflow, hand.session.registry)
-    getattr(hand.canvas, fit)()
+    getattr(hand.canvas.fit_to_view, fit)()
     assert not hand.canvas.view.is_complete
     assert _is_near(hand.canvas.viewer.visible_rect, wanted, 300)
     complete(hand.canvas, qtbot)
@@ -220,12 +220,12 @@ def test_a_fit_is_repeated_when_an_analysis_creates_the_last_items(make_canvas: 
     hand = make_canvas(loops(1))
     complete(hand.canvas, qtbot)
     settle(hand, qtbot)
-    hand.canvas.fit_all()
+    hand.canvas.fit_to_view.fit_all()
     wanted = hand.canvas.viewer.visible_rect
     remove_all(hand.session)
     hand.session.undo()
     hand.session.structure, hand.session.problems = analyze_document(hand.session.workflow, hand.session.registry)
-    hand.canvas.fit_all()
+    hand.canvas.fit_to_view.fit_all()
     created: list[int] = []
 
     def analyzed(_ids: object) -> None:
@@ -250,8 +250,8 @@ def test_a_view_that_the_user_moved_is_not_fitted_in_the_end(make_canvas: MakeCa
     complete(hand.canvas, qtbot)
     remove_all(hand.session)
     hand.session.undo()
-    hand.canvas.fit_all()
-    hand.canvas.zoom_to(2.0)
+    hand.canvas.fit_to_view.fit_all()
+    hand.canvas.viewer.zoom_to(2.0)
     assert not hand.canvas.view.is_complete
     complete(hand.canvas, qtbot)
     assert hand.canvas.viewer.zoom == 2.0
@@ -280,7 +280,7 @@ def test_copies_are_selected_and_in_view_once_created(
     make_canvas: MakeCanvas, qtbot: QtBot, count: int, zoom: float
 ) -> None:
     hand = make_canvas(loops(count))
-    hand.canvas.zoom_to(zoom)
+    hand.canvas.viewer.zoom_to(zoom)
     copies = duplicated(hand, qtbot)
     assert set(hand.session.selection) == copies
     complete(hand.canvas, qtbot)
@@ -291,9 +291,9 @@ def test_copies_are_selected_and_in_view_once_created(
 
 def test_a_view_moved_while_copies_wait_stays(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
     hand = make_canvas(loops(4))
-    hand.canvas.zoom_to(2.0)
+    hand.canvas.viewer.zoom_to(2.0)
     duplicated(hand, qtbot)
-    hand.canvas.zoom_to(3.0)
+    hand.canvas.viewer.zoom_to(3.0)
     complete(hand.canvas, qtbot)
     assert hand.canvas.viewer.zoom == 3.0
 
@@ -329,10 +329,10 @@ def test_escape_while_copies_wait_deselects_them(make_canvas: MakeCanvas, qtbot:
 def test_fitting_the_selection_while_copies_wait_creates_them(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
     hand = make_canvas(loops(4))
     duplicated(hand, qtbot)
-    hand.canvas.fit_selection()
+    hand.canvas.fit_to_view.fit_selection()
     fitted = hand.canvas.viewer.visible_rect
     complete(hand.canvas, qtbot)
-    hand.canvas.fit_selection()
+    hand.canvas.fit_to_view.fit_selection()
     assert hand.canvas.viewer.visible_rect == fitted
 
 
@@ -436,10 +436,10 @@ class Desk:
         self.session.analyzed.emit()
 
     def zoom(self, number: int) -> None:
-        self.canvas.zoom_to((0.1, 1.0)[number % 2])
+        self.canvas.viewer.zoom_to((0.1, 1.0)[number % 2])
 
     def fit(self, _number: int) -> None:
-        self.canvas.fit_all()
+        self.canvas.fit_to_view.fit_all()
 
     def switch_tab(self, number: int) -> None:
         self.canvas.setVisible(bool(number % 2))

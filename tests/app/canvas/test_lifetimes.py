@@ -43,7 +43,7 @@ def are_gone(items: list[weakref.ref[QGraphicsItem]]) -> bool:
 def test_exit_can_be_removed_and_restored_after_a_run(
     hand: Hand, qtbot: QtBot, tmp_path: Path, no_collector: None, zoom: float
 ) -> None:
-    hand.canvas.zoom_to(zoom)
+    hand.canvas.viewer.zoom_to(zoom)
     run(hand, qtbot, script(tmp_path))
     qtbot.waitUntil(lambda: not hand.canvas.run_view.is_moving)
     for _ in range(3):

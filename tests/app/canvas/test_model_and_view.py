@@ -49,7 +49,7 @@ class CanvasMachine(RuleBasedStateMachine):
 
     @rule(node_type=st.sampled_from(TYPES), x=st.integers(-500, 900), y=st.integers(-500, 900))
     def add(self, node_type: str, x: int, y: int) -> None:
-        self.canvas.add_node(node_type, QPointF(x, y))
+        self.canvas.commands.add_node(node_type, QPointF(x, y))
 
     @precondition(lambda self: self.session.workflow.nodes)
     @rule(

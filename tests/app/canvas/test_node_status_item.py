@@ -32,7 +32,7 @@ def usual_look() -> object:
 @pytest.mark.parametrize("state", [NodeState.COMPLETED, NodeState.FAILED])
 def test_status_icon_has_enough_contrast(hand: Hand, theme: str, scale: float, zoom: float, state: NodeState) -> None:
     style().choose(theme, scale)
-    hand.canvas.zoom_to(zoom)
+    hand.canvas.viewer.zoom_to(zoom)
     item = hand.item("draft")
     hand.canvas.center_on("draft")
     item.status_item = NodeStatusItem(item, item.geometry, item.content.title)

@@ -112,7 +112,7 @@ def test_pick_list_closes_on_losing_the_focus(hand: Hand) -> None:
 
 
 def test_nodes_are_connected_by_keyboard(hand: Hand, qtbot: QtBot) -> None:
-    hand.canvas.add_node("llm", QPointF(480, 400))
+    hand.canvas.commands.add_node("llm", QPointF(480, 400))
     settle(hand, qtbot)
     hand.session.select(["llm"])
     hand.canvas.setFocus()
@@ -124,7 +124,7 @@ def test_nodes_are_connected_by_keyboard(hand: Hand, qtbot: QtBot) -> None:
 
 
 def test_pick_list_of_an_input_offers_types_with_a_matching_output(hand: Hand) -> None:
-    hand.canvas.add_node("llm", QPointF(300, 420))
+    hand.canvas.commands.add_node("llm", QPointF(300, 420))
     hand.drag(hand.port("llm.input"), hand.port("llm.input") + QPointF(-100, 120))
     pick = hand.canvas.popups.list
     titles = [pick.list.item(row).text() for row in range(pick.list.count())]
@@ -265,7 +265,7 @@ def test_note_has_several_lines(hand: Hand) -> None:
 def test_moving_the_view_commits_a_rename(hand: Hand) -> None:
     hand.double_click(hand.title("draft"))
     QTest.keyClicks(hand.canvas.popups.text.line, "Moved")
-    hand.canvas.zoom_to(0.8)
+    hand.canvas.viewer.zoom_to(0.8)
     assert hand.session.workflow.node("draft").title == "Moved"
     assert not hand.canvas.popups.text.is_open
 
@@ -313,7 +313,7 @@ def test_a_search_without_matches_says_so(hand: Hand) -> None:
 
 
 def test_the_plus_beside_an_output_adds_and_connects_the_next_node(hand: Hand) -> None:
-    new = hand.canvas.add_node("llm", QPointF(1300, 400))
+    new = hand.canvas.commands.add_node("llm", QPointF(1300, 400))
     assert new is not None
     [port] = hand.canvas.add_button.ports
     assert port.end == f"{new}.output"
@@ -330,7 +330,7 @@ def test_the_plus_beside_an_output_adds_and_connects_the_next_node(hand: Hand) -
 def test_the_plus_of_a_new_node_is_in_view_and_ready_although_the_mouse_is_still_on_the_former_one(hand: Hand) -> None:
     hand.canvas.resize(520, 800)
     hand.session.select([])
-    new = hand.canvas.add_node("llm", QPointF(1300, 400))
+    new = hand.canvas.commands.add_node("llm", QPointF(1300, 400))
     assert new is not None
     hand.move(hand.title(new))
     for following in ("llm_2", "llm_3"):
@@ -371,7 +371,7 @@ def test_the_plus_can_be_clicked_only_where_it_is_painted(hand: Hand, scale: flo
     try:
         style().choose("dark", scale)
         for zoom, is_painted in ((PORTS_FROM * 1.05, True), (PORTS_FROM * 0.95, False)):
-            hand.canvas.zoom_to(zoom)
+            hand.canvas.viewer.zoom_to(zoom)
             viewer.center_at(place())
             with_plus = picture()
             hand.canvas.add_button.setOpacity(0)
@@ -400,7 +400,7 @@ def test_a_list_closes_when_theme_or_text_size_change(hand: Hand, look: tuple[st
 
 
 def test_the_plus_is_there_for_the_card_under_the_mouse(hand: Hand) -> None:
-    new = hand.canvas.add_node("llm", QPointF(1300, 400))
+    new = hand.canvas.commands.add_node("llm", QPointF(1300, 400))
     assert new is not None
     hand.session.select([])
     assert hand.canvas.add_button.ports == []
@@ -491,7 +491,7 @@ def test_quick_add_matches_the_starts_of_words_only(hand: Hand) -> None:
 def test_context_menus_fit_a_small_screen_with_large_text(hand: Hand, target: str) -> None:
     style().choose("dark", 1.5)
     try:
-        hand.canvas.fit_all()
+        hand.canvas.fit_to_view.fit_all()
         hand.canvas.popups.run_actions = [QAction(text, hand.canvas) for text in ("Up to", "This", "From")]
         label = hand.canvas.view.regions.items["loop"].label.scenePos() + QPointF(20, 0)
         menu = open_menu(hand, label if target == "label" else hand.item(target).card_rect.center())

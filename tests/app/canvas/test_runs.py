@@ -183,7 +183,7 @@ def test_restored_region_shows_the_run_again(hand: Hand, qtbot: QtBot, tmp_path:
 
 def test_status_is_a_colored_stroke_when_zoomed_far_out(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
     run(hand, qtbot, script(tmp_path))
-    hand.canvas.zoom_to(0.15)
+    hand.canvas.viewer.zoom_to(0.15)
     hand.canvas.center_on("draft")
     card = hand.item("draft").card_rect
     at = hand.canvas.viewer.mapTo(hand.canvas, hand.at(card.topRight() - QPointF(40, 2)))

@@ -48,13 +48,13 @@ def test_fit_all_shows_everything_at_most_at_100_percent(hand: Hand) -> None:
 
 
 def test_fit_selection_shows_the_selection(hand: Hand) -> None:
-    hand.canvas.zoom_to(0.1)
+    hand.canvas.viewer.zoom_to(0.1)
     hand.session.select(["draft"])
     hand.key(Qt.Key.Key_2, CONTROL)
     assert hand.canvas.viewer.zoom == 1.0
     assert seen(hand).contains(hand.item("draft").card_rect)
     hand.session.select([])
-    hand.canvas.fit_selection()
+    hand.canvas.fit_to_view.fit_selection()
     assert seen(hand).contains(hand.canvas.view.content_rect)
 
 
@@ -64,7 +64,7 @@ def test_keys_and_buttons_zoom(hand: Hand) -> None:
     assert hand.canvas.controls.percent.text() == "80%"
     QTest.mouseClick(hand.canvas.controls.buttons["zoom_in"], Qt.MouseButton.LeftButton)
     assert hand.canvas.viewer.zoom == pytest.approx(1.0)
-    hand.canvas.zoom_to(0.5)
+    hand.canvas.viewer.zoom_to(0.5)
     QTest.mouseClick(hand.canvas.controls.percent, Qt.MouseButton.LeftButton)
     assert hand.canvas.viewer.zoom == 1.0
 
@@ -103,23 +103,23 @@ def test_theme_change_repaints_everything(hand: Hand) -> None:
 
 
 def test_cards_can_be_selected_when_zoomed_far_out(hand: Hand) -> None:
-    hand.canvas.zoom_to(0.1)
+    hand.canvas.viewer.zoom_to(0.1)
     assert hand.canvas.view.node_lod.isVisible()
     assert hand.item("draft").flags() & QGraphicsItem.GraphicsItemFlag.ItemHasNoContents
     hand.click(hand.item("draft").card_rect.center())
     assert hand.session.selection == ("draft",)
     assert color_at(hand, hand.item("draft").card_rect.center() + QPointF(40, 0)) == DARK.card
-    added = hand.canvas.add_node("llm")
+    added = hand.canvas.commands.add_node("llm")
     assert added is not None
     assert hand.item(added).flags() & QGraphicsItem.GraphicsItemFlag.ItemHasNoContents
-    hand.canvas.zoom_to(1.0)
+    hand.canvas.viewer.zoom_to(1.0)
     assert not hand.canvas.view.node_lod.isVisible()
     assert not hand.item(added).flags() & QGraphicsItem.GraphicsItemFlag.ItemHasNoContents
 
 
 @pytest.mark.parametrize("zoom", [0.15, 0.3, 0.6, 1.0])
 def test_color_of_the_category_is_painted_at_every_zoom(hand: Hand, zoom: float) -> None:
-    hand.canvas.zoom_to(zoom)
+    hand.canvas.viewer.zoom_to(zoom)
     hand.canvas.center_on("draft")
     edge = hand.item("draft").pos() + QPointF(2 if zoom > 0.5 else 4, 40)
     assert color_at(hand, edge) == DARK.category[hand.item("draft").content.category]
@@ -142,7 +142,7 @@ def test_click_on_the_minimap_scrolls_there(hand: Hand, qtbot: QtBot) -> None:
 
 def test_png_export_contains_the_whole_document(hand: Hand, tmp_path: Path) -> None:
     hand.session.select(["draft"])
-    hand.canvas.zoom_to(0.1)
+    hand.canvas.viewer.zoom_to(0.1)
     file = tmp_path / "picture.png"
     hand.canvas.draw("png")(file)
     image = QImage(str(file))
@@ -172,7 +172,7 @@ def test_export_does_not_depend_on_zoom_and_selection(hand: Hand, theme: str) ->
     style().choose(theme)
     content, picture = hand.canvas.view.content_rect, whole_image(hand)
     ground = {picture.pixelColor(x, 2).name() for x in range(picture.width())}
-    hand.canvas.zoom_to(0.1)
+    hand.canvas.viewer.zoom_to(0.1)
     hand.session.select(["draft"])
     hand.canvas.view.edge_items["task.value", "loop.input"].setSelected(True)
     assert whole_image(hand) == picture
@@ -191,7 +191,7 @@ def test_svg_export_is_valid_xml_for_any_title(make_canvas: MakeCanvas, tmp_path
 
 def test_position_beyond_the_scrollable_area_is_ignored(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(workflow([node("task", "input")], [], {"task": (5_000_000, 0)}))
-    hand.canvas.fit_all()
+    hand.canvas.fit_to_view.fit_all()
     assert hand.canvas.viewer.visible_rect.contains(hand.item("task").card_rect)
 
 
@@ -245,7 +245,7 @@ def test_unused_widgets_of_the_base_class_are_removed(hand: Hand) -> None:
 def test_all_regions_are_painted_by_one_item_when_zoomed_far_out(hand: Hand) -> None:
     view = hand.canvas.view
     region = view.regions.items["loop"]
-    hand.canvas.zoom_to(0.15)
+    hand.canvas.viewer.zoom_to(0.15)
     assert view.regions.lod_item.isVisible()
     assert region.flags() & QGraphicsItem.GraphicsItemFlag.ItemHasNoContents
     assert not region.label.isVisible()
@@ -255,15 +255,15 @@ def test_all_regions_are_painted_by_one_item_when_zoomed_far_out(hand: Hand) -> 
     assert color_at(hand, beside) == DARK.ground
     move(hand, "exit", hand.item("exit").x(), hand.item("exit").y() + 400)
     assert color_at(hand, region.rect.bottomRight() - QPointF(16, 16)) != DARK.ground
-    hand.canvas.zoom_to(1.0)
+    hand.canvas.viewer.zoom_to(1.0)
     assert not view.regions.lod_item.isVisible()
     assert not region.flags() & QGraphicsItem.GraphicsItemFlag.ItemHasNoContents
     assert region.label.isVisible()
 
 
 def test_loop_added_when_zoomed_far_out_is_painted(hand: Hand, qtbot: QtBot) -> None:
-    hand.canvas.zoom_to(0.15)
-    added = hand.canvas.add_node("loop")
+    hand.canvas.viewer.zoom_to(0.15)
+    added = hand.canvas.commands.add_node("loop")
     assert added is not None
     qtbot.waitUntil(lambda: added in hand.canvas.view.regions.items)
     region = hand.canvas.view.regions.items[added]
@@ -286,9 +286,9 @@ def test_scene_rectangle_follows_the_document(hand: Hand) -> None:
 def test_item_index_is_off_while_most_items_are_visible(hand: Hand) -> None:
     scene = hand.canvas.viewer.scene()
     assert scene.itemIndexMethod() is QGraphicsScene.ItemIndexMethod.BspTreeIndex
-    hand.canvas.zoom_to(0.15)
+    hand.canvas.viewer.zoom_to(0.15)
     assert scene.itemIndexMethod() is QGraphicsScene.ItemIndexMethod.NoIndex
-    hand.canvas.zoom_to(1.0)
+    hand.canvas.viewer.zoom_to(1.0)
     assert scene.itemIndexMethod() is QGraphicsScene.ItemIndexMethod.BspTreeIndex
 
 
@@ -301,7 +301,7 @@ def test_item_changes_do_not_call_python(kind: type, of_qt: type) -> None:
 
 def test_an_image_shows_neither_selection_nor_buttons(hand: Hand) -> None:
     hand.session.select([])
-    hand.canvas.add_node("llm", QPointF(480, 400))
+    hand.canvas.commands.add_node("llm", QPointF(480, 400))
     assert hand.canvas.add_button.isVisible()
     content = hand.canvas.view.content_rect
     selected = render_image(hand.canvas.viewer.scene(), content, 1.0)

@@ -19,7 +19,7 @@ def window(whole: Whole) -> Whole:
     """A window with two model nodes, of which the last is selected."""
     whole.press(Qt.Key.Key_N, CTRL)
     for _ in range(2):
-        whole.document.canvas.add_node("llm")
+        whole.document.canvas.commands.add_node("llm")
     whole.settle()
     return whole
 

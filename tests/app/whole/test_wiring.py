@@ -17,7 +17,7 @@ def test_nodes_are_moved_out_of_and_into_a_loop_by_edges(whole: Whole) -> None:
     whole.workbench.documents.open_template(TEMPLATE)
     whole.qtbot.waitUntil(lambda: not whole.document._needs_fit)
     hand, canvas = whole.hand, whole.document.canvas
-    canvas.fit_all()
+    canvas.fit_to_view.fit_all()
     region = canvas.view.regions.items["loop"]
     assert body(whole) == {"draft", "critique", "merge"}
     assert region.rect.contains(hand.item("merge").card_rect)

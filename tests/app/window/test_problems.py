@@ -197,7 +197,7 @@ def test_a_new_node_shows_no_problem_until_there_was_the_chance_to_solve_it(work
     session = document.session
     for node_type in ("llm", "router"):
         with qtbot.waitSignal(session.analyzed):
-            added = document.canvas.add_node(node_type)
+            added = document.canvas.commands.add_node(node_type)
             session.select([added])
     codes = [problem.code for problem in session.visible_problems]
     assert codes == ["unconnected-port"], "the one of the first node, which is no longer selected"
@@ -214,7 +214,7 @@ def test_a_new_node_shows_no_problem_until_there_was_the_chance_to_solve_it(work
 def test_running_shows_the_problems_of_new_nodes(workbench: Workbench, qtbot: QtBot) -> None:
     document = workbench.documents.new()
     with qtbot.waitSignal(document.session.analyzed):
-        document.canvas.add_node("llm")
+        document.canvas.commands.add_node("llm")
     assert document.session.problem_counts == (0, 0)
     QTest.keyClick(workbench.window, Qt.Key.Key_F5)
     assert workbench.bottom_panel.open_panel == "problems"

@@ -288,7 +288,7 @@ def test_click_on_the_status_of_a_waiting_node_brings_its_question(
     workbench: Workbench, asking: Ask, qtbot: QtBot
 ) -> None:
     document = asking(two_questions())
-    document.canvas.fit_all()
+    document.canvas.fit_to_view.fit_all()
     workbench.bottom_panel.setFocus()
     first, second = (card.asked.path for card in document.questions._cards.values())
     for path in (second, first, second):

@@ -69,7 +69,7 @@ def ran(workbench: Workbench, qtbot: QtBot) -> DocumentPage:
 
 
 def double_click(document: DocumentPage, node_id: str, qtbot: QtBot) -> None:
-    document.canvas.fit_all()
+    document.canvas.fit_to_view.fit_all()
     viewer, item = document.canvas.viewer, document.canvas.view.nodes[node_id]
     place = viewer.mapFromScene(item.mapToScene(QPointF(item.boundingRect().center())))
     qtbot.mouseDClick(viewer.viewport(), LEFT, pos=place)
