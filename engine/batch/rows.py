@@ -292,10 +292,6 @@ class RowResult:
         """The number of warnings of the run."""
         return len(self.warnings)
 
-    def to_json(self) -> dict[str, Any]:
-        """The JSON object."""
-        return asdict(self)
-
 
 def row_result(row: BatchRow, result: RunResult, *, is_reused: bool = False) -> RowResult:
     """The result of a row from the result of its run."""
@@ -393,7 +389,7 @@ class BatchSummary:
 
     def to_json(self) -> dict[str, Any]:
         """The JSON object."""
-        return {**asdict(self), "by_iterations": [asdict(group) for group in self.by_iterations]}
+        return asdict(self)
 
 
 def summarize(results: Iterable[RowResult], rows: int, *, is_budget_spent: bool = False) -> BatchSummary:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -32,7 +32,7 @@ class Table:
             parsed; in JSON Lines a text is a text.
         lines: The line (CSV, JSON Lines) or sheet row of each row in its file, counted from 1.
         faults: Why rows cannot be used, and what to do, by index in `rows`.
-        letters: The sheet's letter of each column; empty unless the table comes from a workbook.
+        indexes: The index of each column in its file.
         sheet: The sheet that was read; empty unless the table comes from a workbook.
         sheets: The names of the workbook's visible sheets.
         encoding: The text encoding for people, such as "Windows-1252"; empty for UTF-8 and workbooks.
@@ -44,7 +44,7 @@ class Table:
     is_text: bool
     lines: tuple[int, ...] = ()
     faults: Mapping[int, str] = field(default_factory=dict[int, str])
-    letters: tuple[str, ...] = ()
+    indexes: tuple[int, ...] = ()
     sheet: str = ""
     sheets: tuple[str, ...] = ()
     encoding: str = ""
@@ -57,12 +57,15 @@ class Table:
             column: The cell's column; None for the whole row.
         """
         line = self.lines[index] if self.lines else index + 1
-        if not self.letters:
+        if not self.sheet:
             return f"line {line}" + ("" if column is None else f', column "{shown(column, 60)}"')
         sheet = f'sheet "{shown(self.sheet, 60)}"'
         if column is None:
             return f"{sheet}, row {line}"
-        return f'{sheet}, cell {self.letters[self.columns.index(column)]}{line} (column "{shown(column, 60)}")'
+        from xlsxwriter.utility import xl_rowcol_to_cell  # pyright: ignore[reportMissingTypeStubs]
+
+        cell = xl_rowcol_to_cell(line - 1, self.indexes[self.columns.index(column)])
+        return f'{sheet}, cell {cell} (column "{shown(column, 60)}")'
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -75,12 +78,7 @@ class Table:
         return tuple(notes)
 
 
-def table_of_grid(
-    name: str,
-    grid: Iterable[tuple[int, Sequence[Value]]],
-    *,
-    letter: Callable[[int], str] | None = None,
-) -> Table:
+def table_of_grid(name: str, grid: Iterable[tuple[int, Sequence[Value]]]) -> Table:
     """Create a table from rows of cells. The first row that is not empty has the column names.
 
     Empty rows are skipped. An empty column without a name is dropped; another one is named by its place (`column 3`).
@@ -89,7 +87,6 @@ def table_of_grid(
     Args:
         name: The table's name for messages.
         grid: For each row, its line in the file and its cells.
-        letter: Returns the sheet's letter of a column index; None unless the table comes from a workbook.
 
     Raises:
         TableError: There are no rows, or two columns have the same name.
@@ -123,7 +120,7 @@ def table_of_grid(
         is_text=True,
         lines=tuple(lines),
         faults=faults,
-        letters=() if letter is None else tuple(letter(index) for index in indexes),
+        indexes=tuple(indexes),
     )
 
 

@@ -26,8 +26,6 @@ STATE_COLUMNS: Final = "workflow, state, updated, duration_s, iterations, exit_r
 """Columns updated with each event; `started` is written once."""
 SUMMARY_COLUMNS: Final = f"run_id, source, parent, forked_at, pinned, size, started, {STATE_COLUMNS}"
 
-_STATUSES: Final = {status.value: status for status in RunStatus}
-
 
 def state_row(state: RunState) -> tuple[Any, ...]:
     """Return the values of `STATE_COLUMNS`."""
@@ -74,7 +72,7 @@ def _read_summary(connection: sqlite3.Connection, row: tuple[Any, ...]) -> RunSu
         run_id,
         to_text(workflow),
         to_text(source),
-        _STATUSES[status],
+        RunStatus(status),
         started,
         updated,
         duration_s,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import io
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -43,6 +44,16 @@ def asked(**types: str) -> Any:
     edges = "".join(f"{name} -> made.{name}\n" for name in types)
     words = " ".join(f"{{{{{name}}}}}" for name in types)
     return flow(*entries, transform("made", words), result(), edges=f"{edges}made -> out")
+
+
+def test_reading_needs_only_the_library_that_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def fill(page: Any, _book: Any) -> None:
+        page.write_row(0, 0, ["a", *range(27)])
+        page.write_formula(1, 27, "=1/0", None, "#DIV/0!")
+
+    path = workbook(tmp_path, ("Data", fill))
+    monkeypatch.setitem(sys.modules, "xlsxwriter.utility", None)
+    assert read_table(path).rows[0]["26"] == "#DIV/0!"
 
 
 def test_values_keep_their_type_and_dates_become_iso_texts(tmp_path: Path):
