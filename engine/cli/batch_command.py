@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Generator, Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Self
@@ -136,29 +136,27 @@ def batch_command(
     inputs = inputs_of_table(source.workflow, content, _columns(columns or ()), extra_columns=not no_extra_columns)
     # Templates are trusted, also when their runs are resumed.
     confirms = ask_consent(source.workflow, allow=allow or source.is_template)
-    opened = None if no_store else open_history(store)
     view = BatchView(len(inputs), is_quiet=as_json)
-    view.note(f"{content.name}: {note}" for note in content.notes)
-    view.note(pin_notice(source.workflow))
-    try:
-        with _executor(executor, concurrency) as rows_executor:
-            batch_options = BatchOptions(
-                run=replace(options, confirm_calls=confirms),
-                concurrency=concurrency,
-                budget_usd=budget_usd,
-                out=out,
-                store=opened,
-                name=name,
-                models=lambda: models_with(store, opened),
-                addresses=server_addresses(),
-                executor=rows_executor,
-                retry_in_flight=retry_in_flight,
-            )
-            batch = Batch(source.workflow, inputs, batch_options, on_row=view.take, on_begin=view.begin)
-            result, stopped_code = run_in_new_loop(_watched(batch, view))
-    finally:
-        if opened is not None:
-            opened.close()
+    with (
+        nullcontext() if no_store else open_history(store) as opened,
+        _executor(executor, concurrency) as rows_executor,
+    ):
+        view.note(f"{content.name}: {note}" for note in content.notes)
+        view.note(pin_notice(source.workflow))
+        batch_options = BatchOptions(
+            run=replace(options, confirm_calls=confirms),
+            concurrency=concurrency,
+            budget_usd=budget_usd,
+            out=out,
+            store=opened,
+            name=name,
+            models=lambda: models_with(store, opened),
+            addresses=server_addresses(),
+            executor=rows_executor,
+            retry_in_flight=retry_in_flight,
+        )
+        batch = Batch(source.workflow, inputs, batch_options, on_row=view.take, on_begin=view.begin)
+        result, stopped_code = run_in_new_loop(_watched(batch, view))
     return view.finish(result, out, as_json=as_json, stopped_code=stopped_code if batch.is_stopped else None)
 
 

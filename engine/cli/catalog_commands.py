@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
-from engine.cli.common_options import Yes, settings_for_run
+from engine.cli.common_options import Yes, confirm, settings_for_run
 from engine.cli.exit_codes import ExitCode
 from engine.cli.output import Screen, err, out, write_json
 from engine.cli.remedies import error_with_command, quote_argument, remedy_with_command
@@ -399,8 +399,7 @@ def remove_model(
         what, size = str(files[0]), sum(file.lstat().st_size for file in files)
     else:
         what, size = f"the paused download {paused.target}", partial_size(paused.target)
-    if not yes:
-        typer.confirm(f"Delete {what} ({format_bytes(size)})?", abort=True, err=True)
+    confirm(f"Delete {what} ({format_bytes(size)})?", yes=yes)
     if paused is not None:
         discard_partial(paused.target)
     delete_files(files)

@@ -232,6 +232,19 @@ def can_ask() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask a person to confirm, unless `--yes` is given. The command ends if they do not.
+
+    Raises:
+        EngineError: There is no terminal to ask at.
+    """
+    if yes:
+        return
+    if not can_ask():
+        raise EngineError("This needs confirmation, and there is no terminal to ask at.", "Add --yes.")
+    typer.confirm(question, abort=True, err=True)
+
+
 class NotApprovedError(EngineError):
     """A workflow uses resources of this computer without consent."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from engine.cli.common_options import can_ask, user_settings
+from engine.cli.common_options import Yes, confirm, user_settings
 from engine.cli.completion import complete_models
 from engine.cli.exit_codes import ExitCode
 from engine.cli.output import err, out, write_json
@@ -141,17 +141,14 @@ def unset_setting(key: Key) -> int:
 
 
 @config_app.command("reset")
-def reset_all(yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False) -> int:
+def reset_all(yes: Yes = False) -> int:
     """Reset all settings to their defaults. A file that cannot be read is renamed.
 
     Example: loopwright config reset --yes
     """
     from engine.settings import reset_settings, settings_path
 
-    if not yes:
-        if not can_ask():
-            raise EngineError("Nothing was reset.", "Add --yes.")
-        typer.confirm("Reset all settings to their defaults?", abort=True, err=True)
+    confirm("Reset all settings to their defaults?", yes=yes)
     backup = reset_settings(settings_path())
     out().line("All settings have their defaults." + (f" The old file is {backup} now." if backup else ""))
     return ExitCode.DONE

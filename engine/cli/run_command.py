@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -76,28 +77,23 @@ def run_command(
     from engine.runner.event_loop import run_in_new_loop
 
     output = OutputFormat(events, as_json)
-    opened: Store | None = None
-    try:
-        with refusal_as_json(output):
-            from engine.cli.arguments import open_source, parse_inputs
+    with refusal_as_json(output), ExitStack() as stack:
+        from engine.cli.arguments import open_source, parse_inputs
 
-            source = open_source(file)
-            options = replace(flags.options(source.workflow), source=source.stored_path)
-            part = chosen_part(source.workflow, until, only, from_node)
-            if part is None:
-                check_document(source.workflow, file, options)
-            inputs = parse_inputs(source.workflow, given or (), may_miss=part is not None)
-            # Templates are trusted, also when their runs are resumed.
-            confirms = ask_consent(source.workflow, allow=allow or source.is_template)
-            opened = open_history(store) if part is not None or not no_store else None
-            options = replace(options, store=None if no_store else opened, confirm_calls=confirms)
-            begin = partial(start, source.workflow, inputs)
-            if part is not None:
-                begin = _begin_part(opened, source.workflow, part, inputs, options)
-            monitored = run_in_new_loop(monitor(begin, options, models_with(store, opened), output))
-    finally:
-        if opened is not None:
-            opened.close()
+        source = open_source(file)
+        options = replace(flags.options(source.workflow), source=source.stored_path)
+        part = chosen_part(source.workflow, until, only, from_node)
+        if part is None:
+            check_document(source.workflow, file, options)
+        inputs = parse_inputs(source.workflow, given or (), may_miss=part is not None)
+        # Templates are trusted, also when their runs are resumed.
+        confirms = ask_consent(source.workflow, allow=allow or source.is_template)
+        opened = stack.enter_context(open_history(store)) if part is not None or not no_store else None
+        options = replace(options, store=None if no_store else opened, confirm_calls=confirms)
+        begin = partial(start, source.workflow, inputs)
+        if part is not None:
+            begin = _begin_part(opened, source.workflow, part, inputs, options)
+        monitored = run_in_new_loop(monitor(begin, options, models_with(store, opened), output))
     return report(monitored, output, is_stored=options.store is not None)
 
 
@@ -118,8 +114,9 @@ def _begin_part(
     return partial(start_partial_run, store, planned)
 
 
-def open_history(path: Path | None) -> Store | None:
-    """Open the history. If the default one cannot be opened, warn and return None, so that the run can start.
+@contextmanager
+def open_history(path: Path | None) -> Generator[Store | None]:
+    """Open the history, and close it afterwards. If the default one cannot be opened, warn, so that the run can start.
 
     Raises:
         StoreError: The file at `path` cannot be opened.
@@ -128,12 +125,15 @@ def open_history(path: Path | None) -> Store | None:
     from engine.store.store_protocol import StoreError
 
     try:
-        return open_store(path)
+        store = open_store(path)
     except StoreError as error:
         if path is not None:
             raise
         err().line(f"Warning: The run will not be stored. {error}", style="yellow")
-        return None
+        yield None
+        return
+    with closing(store):
+        yield store
 
 
 def check_document(workflow: Workflow, name: str, options: RunOptions) -> None:

@@ -36,7 +36,6 @@ from engine.events import (
     RunNotKept,
     RunStarted,
 )
-from engine.exits.loop_conditions import format_exit
 from engine.formatting import (
     format_count,
     format_duration,
@@ -399,13 +398,13 @@ class LineView(View):
     Args:
         screen: The output.
         state: The state of the run.
-        document: The document of the run; None if unknown.
+        document: The document of the run.
         note_of: Returns the note on a model.
     """
 
     shows_nodes = True
 
-    def __init__(self, screen: Screen, state: RunState, document: Workflow | None, note_of: NoteOf) -> None:
+    def __init__(self, screen: Screen, state: RunState, document: Workflow, note_of: NoteOf) -> None:
         self._screen = screen
         self._state = state
         self._document = document
@@ -425,7 +424,7 @@ class LiveView(LineView):
 
     shows_nodes = False
 
-    def __init__(self, screen: Screen, state: RunState, document: Workflow | None, note_of: NoteOf) -> None:
+    def __init__(self, screen: Screen, state: RunState, document: Workflow, note_of: NoteOf) -> None:
         from rich.live import Live
 
         super().__init__(screen, state, document, note_of)
@@ -467,18 +466,21 @@ class LiveView(LineView):
             await asyncio.sleep(_REFRESH_S)
 
 
-def event_line(event: AnyEvent, state: RunState, document: Workflow | None, note_of: NoteOf) -> str:
+def event_line(event: AnyEvent, state: RunState, document: Workflow, note_of: NoteOf) -> str:
     """The lines for an event in every view for people; empty for most events."""
     lines: list[str] = []
     match event:
         case RunStarted():
-            lines = [_start_line(event, note_of), *(pin_notice(document) if document is not None else ())]
+            lines = [_start_line(event, note_of), *pin_notice(document)]
         case LoopIterationCompleted():
             place = f"{event.path}[{event.index}]"
             own = (text.removeprefix(f"{place}: ") for text in event.warnings if not text.startswith(f"{place}."))
             lines = [_iteration_line(event, state), *_with_path(event.path, own)]
         case LoopCompleted():
-            lines = _with_path(event.path, (_explain_exit(event, state, document), *event.warnings))
+            loop = state.loops[event.path]
+            config = loop_config(document, event.path, loop.cap)
+            why = explain_exit(config, loop.all_iterations, event.exit_reason, loop.cap)
+            lines = _with_path(event.path, (why, *event.warnings))
         case NodeCompleted():
             lines = _with_path(event.path, (event.error, *event.warnings))
         case NodeFailed() if event.node_type not in PAIR_BY_START:  # a loop fails because a node in it has
@@ -495,14 +497,6 @@ def event_line(event: AnyEvent, state: RunState, document: Workflow | None, note
         case _:
             pass
     return "\n".join(lines)
-
-
-def _explain_exit(event: LoopCompleted, state: RunState, document: Workflow | None) -> str:
-    loop = state.loops[event.path]
-    if document is None:
-        return format_exit(event.exit_reason, event.iterations_run, loop.cap)
-    config = loop_config(document, event.path, loop.cap)
-    return explain_exit(config, loop.all_iterations, event.exit_reason, loop.cap)
 
 
 def _with_path(path: str, sentences: Iterable[str]) -> list[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from engine.cli.common_options import RunName, StorePath, Yes, can_ask, format_time, history, summary_json
+from engine.cli.common_options import RunName, StorePath, Yes, confirm, format_time, history, summary_json
 from engine.cli.exit_codes import ExitCode
 from engine.cli.output import err, out, write_exactly, write_file, write_json
 from engine.cli.runs_resume_fork import runs_answer, runs_fork, runs_resume
@@ -193,10 +193,7 @@ def runs_delete(
     with history(context, store) as stored:
         found = {run.run_id: run for run in map(stored.find, runs)}
         named = ", ".join(f"{run.run_id} ({run.workflow})" if run.workflow else run.run_id for run in found.values())
-        if not yes:
-            if not can_ask():
-                raise EngineError("Deleting runs needs confirmation, and there is no terminal to ask at.", "Add --yes.")
-            typer.confirm(f"Permanently delete {one_line(named, 500)}?", abort=True, err=True)
+        confirm(f"Permanently delete {one_line(named, 500)}?", yes=yes)
         stored.delete(found)
     out().line(f"Deleted: {', '.join(found)}.")
     return ExitCode.DONE

@@ -129,11 +129,7 @@ def ask_now(asked: NodeWaiting) -> Answer:
     Raises:
         EngineError: Input ended without an answer.
     """
-
-    async def answered() -> Answer | None:
-        return await ask(asked, LineReader().next)
-
-    answer = asyncio.run(answered())
+    answer = asyncio.run(ask(asked, LineReader().next))
     if answer is None:
         raise EngineError("There was no answer.", "Answer with --approve, --reject, --choice or --value.")
     return answer

@@ -85,20 +85,6 @@ def format_exit_reason(exit_reason: str) -> str:
     return " and ".join(labels.get(reason, reason) for reason in exit_reason.split("+"))
 
 
-def format_exit(exit_reason: str, iterations_run: int, max_iterations: int | None) -> str:
-    """Format how and why a loop ended (`Stopped after 3 of 3: max iterations reached.`).
-
-    Args:
-        exit_reason: The loop's exit reason.
-        iterations_run: How many iterations ran.
-        max_iterations: The most that could have run; None where no iteration started.
-    """
-    reason = format_exit_reason(exit_reason)
-    if max_iterations is None:
-        return f"Ran no iteration: {reason}."
-    return f"Stopped after {iterations_run} of {max_iterations}: {reason}."
-
-
 def has_converged(exit_reason: str) -> bool:
     """Whether a condition that is more than a limit ended the loop."""
     limits = {spec.reason for spec in _SPECS.values() if spec.is_limit}

@@ -207,7 +207,8 @@ def test_catalog_model_is_deleted_only_on_confirmation(program: Program, tmp_pat
     model = next(model for model in CATALOG if model.name == "qwen2.5-0.5b")
     model.target.touch()
 
-    assert program("models", "remove", model.name).code != 0
+    refused = program("models", "remove", model.name)
+    assert (refused.code, "--yes" in refused.err) == (2, True), refused.err
     assert model.target.exists()
     assert program("models", "remove", model.name, "--yes").code == 0
     assert not model.target.exists()

@@ -8,6 +8,7 @@ import pytest
 
 from engine.cli.output import Screen
 from engine.cli.run_monitor import EventView, LineView, LiveView, live_display, loop_bars
+from engine.document.model import Workflow
 from engine.models.protocol import Usage
 from engine.run_state.reducer import apply, reduce_events
 from engine.run_state.state import RunState, active_nodes
@@ -49,7 +50,7 @@ def drawn(state: RunState, width: int = 100, **console: Any) -> str:
 def lines(events: list[Any]) -> list[str]:
     stream = io.StringIO()
     state = RunState()
-    view = LineView(Screen(stream), state, None, note_of)
+    view = LineView(Screen(stream), state, Workflow(), note_of)
     for event in events:
         apply(state, event)
         view.take(event)
@@ -234,7 +235,7 @@ async def test_live_view_draws_and_clears_the_bar(monkeypatch: pytest.MonkeyPatc
     monkeypatch.delenv("NO_COLOR", raising=False)
     stream = Terminal()
     state = RunState()
-    async with LiveView(Screen(stream), state, None, note_of) as view:
+    async with LiveView(Screen(stream), state, Workflow(), note_of) as view:
         for event in two_iterations_of_three():
             apply(state, event)
             view.take(event)

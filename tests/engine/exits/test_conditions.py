@@ -12,7 +12,6 @@ from engine.exits.condition import EndedIteration, ExitCondition, LoopExpression
 from engine.exits.loop_conditions import (
     StopDecision,
     exit_reason_labels,
-    format_exit,
     format_exit_reason,
     has_converged,
     read_conditions,
@@ -204,14 +203,9 @@ def test_every_exit_reason_has_a_readable_label(reason: str) -> None:
     label = format_exit_reason(reason)
     assert "_" not in label
     assert not label.endswith(".")
-    assert format_exit(reason, 2, 3) == f"Stopped after 2 of 3: {label}."
 
 
 def test_several_exit_reasons_are_joined_and_an_unknown_one_is_its_own_label() -> None:
     joined = f"{exit_reason_labels()['plateau']} and {exit_reason_labels()['budget']} and my_reason"
     assert format_exit_reason("plateau+budget+my_reason") == joined
     assert format_exit_reason("") == ""
-
-
-def test_the_sentence_about_a_loop_that_ran_no_iteration() -> None:
-    assert format_exit("condition", 0, None) == f"Ran no iteration: {exit_reason_labels()['condition']}."
