@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Protocol, TypeAlias, cast
+from typing import Protocol, TypeAlias, TypeGuard, cast
 
 from engine.expr.scope import (
     CHARACTERS_READ,
@@ -45,7 +45,7 @@ def refuse(action: str, position: int | None, *values: Value, remedy: str = "") 
     return ExpressionError(f"Cannot {action} {kinds}.", remedy, position)
 
 
-def is_number(value: Value) -> bool:
+def is_number(value: Value) -> TypeGuard[int | float]:
     """Whether a value is a number; true and false are none."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
@@ -81,12 +81,7 @@ def arithmetic(action: str, work: Callable[[float, float], int | float]) -> Oper
     """Make an operator on numbers."""
 
     def calculate(_frame: Frame, position: int | None, left: Value, right: Value) -> Value:
-        if (
-            isinstance(left, bool)
-            or isinstance(right, bool)
-            or not isinstance(left, (int, float))
-            or not isinstance(right, (int, float))
-        ):
+        if not is_number(left) or not is_number(right):
             raise refuse(action, position, left, right)
         checked(left, position)
         checked(right, position)
@@ -119,7 +114,7 @@ def _remainder(left: float, right: float) -> int | float:
 
 def negate(position: int | None, value: Value) -> Value:
     """Negate a number."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if not is_number(value):
         raise refuse("take the negative of", position, value)
     return checked(-value, position)
 
@@ -142,7 +137,7 @@ def ordering(symbol: str, compare: Callable[[float, float], bool]) -> Operator:
 
     def ordered(frame: Frame, position: int | None, left: Value, right: Value) -> Value:
         if is_number(left) and is_number(right):
-            return compare(left, right)  # pyright: ignore[reportArgumentType] is_number() checked both
+            return compare(left, right)
         if isinstance(left, str) and isinstance(right, str):
             frame.charge(min(len(left), len(right)) // CHARACTERS_READ, position)
             return compare(left, right)  # pyright: ignore[reportArgumentType] texts are compared as well
@@ -190,7 +185,7 @@ def element(position: int | None, container: Value, index: Value) -> Value:
     """Return a list's element by its index from 0, or an object's member by its name."""
     if isinstance(container, dict) and isinstance(index, str):
         return member_of(container, index, "This", position)
-    if isinstance(container, list) and not isinstance(index, bool) and isinstance(index, (int, float)):
+    if isinstance(container, list) and is_number(index):
         place = checked(index, position)
         if place == place // 1 and 0 <= place < len(container):
             return container[int(place)]
@@ -330,7 +325,7 @@ def _text(name: str, value: Value, position: int | None) -> str:
 
 
 def _whole(name: str, value: Value, position: int | None) -> int:
-    if not isinstance(value, bool) and isinstance(value, (int, float)) and value == value // 1:
+    if is_number(value) and value == value // 1:
         return int(checked(value, position))
     raise ExpressionError(f"`{name}` needs a whole number, but this is {describe(value)}.", "", position)
 
@@ -417,7 +412,7 @@ def _substring(frame: Frame, position: int | None, text: Value, start: Value, en
 def _int(_frame: Frame, position: int | None, value: Value) -> Value:
     if isinstance(value, str) and _INTEGER.fullmatch(value):
         return checked(int(value), position)
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
+    if is_number(value):
         return checked(math.trunc(checked(value, position)), position)
     return _not_converted("a whole number", value, position)
 
@@ -425,7 +420,7 @@ def _int(_frame: Frame, position: int | None, value: Value) -> Value:
 def _double(_frame: Frame, position: int | None, value: Value) -> Value:
     if isinstance(value, str) and _NUMBER.fullmatch(value):
         return checked(float(value), position)
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
+    if is_number(value):
         return float(checked(value, position))
     return _not_converted("a number", value, position)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Mapping
@@ -13,9 +12,9 @@ from pydantic import ValidationError
 
 from engine.document.model import Workflow
 from engine.document.problems import faults
-from engine.errors import EngineError
+from engine.errors import EngineError, did_you_mean
 from engine.nodes.input import InputConfig
-from engine.nodes.json_values import ConversionError, convert
+from engine.nodes.json_values import ConversionError, convert, fits
 from engine.nodes.spec import PortType
 from engine.text_sanitizing import one_line, shown
 from engine.values import Value, to_text, value_of_json
@@ -34,9 +33,8 @@ def read_parameters(declared: Mapping[str, InputConfig], given: Mapping[str, Val
     names = ", ".join(declared) or "none"
     for name in given:
         if name not in declared:
-            near = difflib.get_close_matches(name, declared, n=1)
-            hint = f'Did you mean "{near[0]}"? ' if near else ""
-            raise InputError(f'The workflow has no input "{name}".', f"{hint}It has: {names}.")
+            remedy = f"{did_you_mean(name, declared)} It has: {names}.".lstrip()
+            raise InputError(f'The workflow has no input "{name}".', remedy)
     values: dict[str, Value] = {}
     for name, config in declared.items():
         value = given.get(name, config.default)
@@ -148,7 +146,7 @@ def value_of_text(text: str, declared: DeclaredInput) -> Value:
         value = value_of_json(_plain_number(text) if declared.type is PortType.NUMBER else text)
     except ValueError:
         raise invalid_value(text, declared) from None
-    if not _fits(value, declared.type):
+    if not fits(value, declared.type):
         raise invalid_value(text, declared)
     return value
 
@@ -164,13 +162,6 @@ def _plain_number(text: str) -> str:
     sign, whole, fraction, exponent = match.groups("")
     decimals = f".{fraction}" if fraction else ""
     return f"{sign.strip('+')}{whole.lstrip('0') or '0'}{decimals}{exponent}"
-
-
-def _fits(value: Value, kind: PortType) -> bool:
-    if kind is PortType.NUMBER:
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
-    types: dict[PortType, type] = {PortType.BOOLEAN: bool, PortType.LIST: list}
-    return isinstance(value, types.get(kind, object))
 
 
 def invalid_value(text: str, declared: DeclaredInput) -> InputError:
