@@ -372,8 +372,5 @@ def _describe(kind: str, context: Mapping[str, Any], value: Any) -> tuple[str, s
 def _shown(value: Any) -> str:
     if isinstance(value, str):
         return f'"{shown(value, _SHOWN_LENGTH)}"'
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, (list, dict)):
-        return "a list" if isinstance(value, list) else "an object"
-    return str(value)[:_SHOWN_LENGTH]
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return str(value)[:_SHOWN_LENGTH] if is_number else kind_of(value)

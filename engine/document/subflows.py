@@ -100,11 +100,20 @@ def _with_embedded(
     node: Node, inner: Workflow, refreshed: Workflow, problems: list[Problem]
 ) -> tuple[Node, Problem | None]:
     """The node with its refreshed workflow, and the most severe problem in it."""
-    first = next(iter(sorted(problems, key=lambda problem: problem.severity is not Severity.ERROR)), None)
-    if first is not None:
-        message = f'In "{shown(node.title or node.id, 60)}": {first.message}'
-        first = _problem(node, first.code, message, first.remedy, is_error=first.severity is Severity.ERROR)
-    return (node if refreshed is inner else _with_workflow(node, refreshed)), first
+    fault = _inner_problem(node, node.title or node.id, _most_severe(problems))
+    return (node if refreshed is inner else _with_workflow(node, refreshed)), fault
+
+
+def _most_severe(problems: list[Problem]) -> Problem | None:
+    return min(problems, key=lambda problem: problem.severity is not Severity.ERROR, default=None)
+
+
+def _inner_problem(node: Node, name: str, first: Problem | None) -> Problem | None:
+    """Report a problem of a subflow's workflow, which people call by that name, at the subflow."""
+    if first is None:
+        return None
+    message = f'In "{shown(name, 60)}": {first.message}'
+    return _problem(node, first.code, message, first.remedy, is_error=first.severity is Severity.ERROR)
 
 
 def _with_workflow(node: Node, workflow: Workflow) -> Node:
@@ -131,10 +140,7 @@ def _with_copy(node: Node, file: Path, around: _Chain, known: _Known) -> tuple[N
     if isinstance(first, DocumentError):
         message = f"{first.message} The copy in this document is used." if has_copy else first.message
         return node, _problem(node, "subflow-not-read", message, first.remedy, is_error=not has_copy)
-    fault = None
-    if first is not None:
-        message = f'In "{shown(file.name, 60)}": {first.message}'
-        fault = _problem(node, first.code, message, first.remedy, is_error=first.severity is Severity.ERROR)
+    fault = _inner_problem(node, file.name, first)
     if node.config.get("workflow") == copied:
         return node, fault
     return node.model_copy(update={"config": {**node.config, "workflow": copied}}), fault
@@ -148,7 +154,7 @@ def _read(file: Path, chain: _Chain, known: _Known) -> tuple[Value, DocumentErro
     except DocumentError as error:
         return None, error
     copied.pop("layout", None)
-    return copied, next(iter(sorted(faults, key=lambda fault: fault.severity is not Severity.ERROR)), None)
+    return copied, _most_severe(faults)
 
 
 def with_moved_files(workflow: Workflow, old: Path, new: Path) -> Workflow:

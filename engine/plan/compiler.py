@@ -344,13 +344,10 @@ class _GraphCompiler:
 
     def _subflow(self, node: str) -> SubflowPlan | None:
         inner = self.planned.subflow(node)
-        return (
-            None
-            if inner is None
-            else SubflowPlan(
-                _GraphCompiler(inner).build(), _parameters(inner.structure, inner.structure.workflow.nodes_by_id)
-            )
-        )
+        if inner is None:
+            return None
+        parameters = _parameters(inner.structure, inner.structure.workflow.nodes_by_id)
+        return SubflowPlan(_GraphCompiler(inner).build(), parameters)
 
 
 def _judge(config: LoopConfig, body: Sequence[str]) -> NodePlan:

@@ -121,14 +121,20 @@ def _identity_problems(node: Node, seen: set[str]) -> Iterator[Problem]:
             "duplicate-id", f'Two nodes have the id "{shown(node.id, 60)}".', "Rename one.", node=node.id, field="id"
         )
     for key in node.unknown_keys:
-        yield Problem(
-            "unknown-key",
-            f'A node has no "{shown(key, 60)}"; it is kept, but has no effect.',
-            "Remove it, or open the file with the version of the program that wrote it.",
-            Severity.WARNING,
-            node=node.id,
-            field=key,
-        )
+        yield unknown_key(f'A node has no "{shown(key, 60)}"', key, node=node.id)
+
+
+def unknown_key(message: str, place: str, *, node: str | None = None, edge: str | None = None) -> Problem:
+    """Return the warning about a key of the document, of a node or of an edge that this version does not know."""
+    return Problem(
+        "unknown-key",
+        f"{message}; it is kept, but has no effect.",
+        "Remove it, or open the file with the version of the program that wrote it.",
+        Severity.WARNING,
+        node=node,
+        edge=edge,
+        field=place,
+    )
 
 
 def _unknown_type(node: Node, registry: Registry) -> Problem:
@@ -250,14 +256,7 @@ def _is_valid(link: Link, resolution: Resolution) -> bool:
 def _edge_problems(edge: Edge, workflow: Workflow, resolution: Resolution) -> Iterator[Problem]:
     name = str(edge)
     for key in edge.unknown_keys:
-        yield Problem(
-            "unknown-key",
-            f'An edge has no "{shown(key, 60)}"; it is kept, but has no effect.',
-            "Remove it, or open the file with the version of the program that wrote it.",
-            Severity.WARNING,
-            edge=name,
-            field=key,
-        )
+        yield unknown_key(f'An edge has no "{shown(key, 60)}"', key, edge=name)
     ports: list[Port] = []
     for (node_id, port_name), kind in ((edge.source, "output"), (edge.target, "input")):
         if node_id not in workflow.nodes_by_id:

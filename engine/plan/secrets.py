@@ -45,13 +45,12 @@ Path = tuple[Any, ...]
 """Keys and indices from the top of a document."""
 
 
-def secret_problems(workflow: Workflow, registry: Registry | None = None) -> Iterator[Problem]:
+def secret_problems(workflow: Workflow, registry: Registry) -> Iterator[Problem]:
     """Report each secret in a document; subflows report their own."""
-    known = registry or builtin_registry()
-    if not workflow.model_extra and not workflow.settings and _are_plain(workflow.nodes, known):
+    if not workflow.model_extra and not workflow.settings and _are_plain(workflow.nodes, registry):
         return
     ids: list[str] = [node.id for node in workflow.nodes]
-    for path, name in _found(workflow.to_json(), known):
+    for path, name in _found(workflow.to_json(), registry):
         place = list(path)
         node: str | None = None
         if place[0] == "nodes":

@@ -22,7 +22,7 @@ from engine.nodes.loop import LoopConfig, range_problem
 from engine.nodes.node_registry import Registry
 from engine.nodes.output import OutputConfig
 from engine.nodes.spec import ITERATOR, LOOP, RESERVED_NAMES, Category, NamedText, PortType, TextKind, is_body_port
-from engine.plan.resolve import UNPINNABLE, Resolved
+from engine.plan.resolve import UNPINNABLE, Resolved, unknown_key
 from engine.plan.secrets import SECRET_CODE, secret_problems
 from engine.plan.structure import Structure, analyse, problem_of_subflow
 from engine.text_sanitizing import shown
@@ -319,14 +319,14 @@ def _document_problems(workflow: Workflow) -> Iterator[Problem]:
             field="version",
         )
     for key in workflow.unknown_keys:
-        yield _unknown_key(f'A document has no "{shown(key, 60)}"', key)
+        yield unknown_key(f'A document has no "{shown(key, 60)}"', key)
     try:
         Settings.model_validate(workflow.settings)
     except ValidationError as error:
         for place, message, remedy in config_errors(Settings, error):
             yield Problem("bad-setting", message, remedy, field=f"settings.{place}")
     for key in unknown_settings(workflow.settings):
-        yield _unknown_key(f'There is no setting "{shown(key, 60)}"', f"settings.{key}")
+        yield unknown_key(f'There is no setting "{shown(key, 60)}"', f"settings.{key}")
     if not workflow.nodes:
         yield Problem("no-nodes", "The workflow is empty.", "Add an Input, a node that does something, and an Output.")
     elif not any(node.type == "output" for node in workflow.nodes):
@@ -336,16 +336,6 @@ def _document_problems(workflow: Workflow) -> Iterator[Problem]:
             "Add an Output and connect the result to it.",
             Severity.WARNING,
         )
-
-
-def _unknown_key(message: str, place: str) -> Problem:
-    return Problem(
-        "unknown-key",
-        f"{message}; it is kept, but has no effect.",
-        "Remove it, or open the file with the version of the program that wrote it.",
-        Severity.WARNING,
-        field=place,
-    )
 
 
 def _exit_loop_problems(structure: Structure) -> Iterator[Problem]:
