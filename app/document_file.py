@@ -35,18 +35,16 @@ class FileFingerprint:
     digest: str = ""
 
     @classmethod
-    def of(cls, path: Path | None) -> FileFingerprint:
-        """Read the fingerprint of a file; None stands for a document without a file."""
+    def of(cls, path: Path) -> FileFingerprint:
+        """Read the fingerprint of a file."""
         return cls(_stamp(path), _digest(path))
 
-    def since(self, path: Path | None) -> FileFingerprint | None:
+    def since(self, path: Path) -> FileFingerprint | None:
         """Read the fingerprint again; None if the stamp has not changed."""
         return None if _stamp(path) == self.stamp else FileFingerprint.of(path)
 
 
-def _stamp(path: Path | None) -> tuple[int, ...]:
-    if path is None:
-        return ()
+def _stamp(path: Path) -> tuple[int, ...]:
     try:
         status = path.stat()
     except OSError:
@@ -54,9 +52,7 @@ def _stamp(path: Path | None) -> tuple[int, ...]:
     return (status.st_mtime_ns, status.st_size, status.st_ino)
 
 
-def _digest(path: Path | None) -> str:
-    if path is None:
-        return ""
+def _digest(path: Path) -> str:
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError:
@@ -93,7 +89,7 @@ class FileWatcher(QObject):
         if path is not None:
             self.know(path, fingerprint)
 
-    def know(self, path: Path | None, fingerprint: FileFingerprint | None) -> None:
+    def know(self, path: Path, fingerprint: FileFingerprint | None) -> None:
         """Take a content as known, and report later changes.
 
         Args:
@@ -107,7 +103,7 @@ class FileWatcher(QObject):
             self._path = path
         self._learning += 1
         self._worker.ask(lambda: fingerprint or FileFingerprint.of(path), self._learn)
-        self._watch()
+        self._watch(path)
 
     def hold(self, is_held: bool) -> None:
         """Ignore changes while the program writes the file; afterwards it is read, unless `know` was called."""
@@ -120,13 +116,10 @@ class FileWatcher(QObject):
         self._learning -= 1
         self._schedule_check()  # it may have changed before it was watched
 
-    def _watch(self) -> None:
-        if self._path is None:
-            return
+    def _watch(self, path: Path) -> None:
         # The folder too: most programs replace the file by a new one, which ends the watch of the old one.
-        wanted = [str(self._path.parent), str(self._path)]
-        watched = set(self._watcher.files() + self._watcher.directories())
-        missing = [path for path in wanted if path not in watched and path_exists(Path(path))]
+        watched = {*self._watcher.files(), *self._watcher.directories()}
+        missing = [str(each) for each in (path.parent, path) if str(each) not in watched and path_exists(each)]
         if missing:
             self._watcher.addPaths(missing)
 
@@ -134,9 +127,11 @@ class FileWatcher(QObject):
         self._timer.start()
 
     def _check(self) -> None:
-        self._watch()
+        path, known = self._path, self._known
+        if path is None:
+            return
+        self._watch(path)
         if self._can_compare:
-            path, known = self._path, self._known
             self._worker.ask(lambda: known.since(path), self._compare)
 
     @property
