@@ -29,7 +29,6 @@ from app.timers import call_later
 from app.window.document_page import DocumentPage
 from app.window.log_panel import LogLine, log_of
 from app.worker import Worker
-from engine.document.model import Workflow
 from engine.runner.run import Run
 from engine.store.store_protocol import RunStatus, RunSummary
 
@@ -104,9 +103,10 @@ class HistoryPage(QObject):
         if self.summary is None:
             return
         ran, source, opened = self.session.workflow, self.summary.source, open_document(self.summary, documents)
+        shown = opened.session.workflow if opened is not None else None
 
         def work() -> list[str]:
-            today = opened if opened is not None else current_document(source)
+            today = shown or current_document(source)
             return workflow_differences(ran, today) if today is not None else []
 
         self._worker.ask(work, self.bar.show_differences)
@@ -129,12 +129,10 @@ class HistoryPage(QObject):
         self.bar.offer(ANSWER, can=is_resumable and self._is_held)
 
 
-def open_document(summary: RunSummary, documents: Sequence[DocumentPage]) -> Workflow | None:
+def open_document(summary: RunSummary, documents: Sequence[DocumentPage]) -> DocumentPage | None:
     """Return the open document of the file that a run came from; None where it is not open."""
-    if not summary.source:
-        return None
-    path = Path(summary.source)
-    return next((document.session.workflow for document in documents if document.session.path == path), None)
+    path = Path(summary.source) if summary.source else None
+    return next((document for document in documents if path and document.session.path == path), None)
 
 
 class HistoryPages(QObject):

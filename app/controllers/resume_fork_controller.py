@@ -109,9 +109,10 @@ class ResumeForkController(QObject):
 
     def _resume(self, summary: RunSummary, page: DocumentPage | None) -> None:
         opened = open_document(summary, self._documents.all)
+        today = opened.session.workflow if opened is not None else None
 
         def look(store: Store) -> tuple[ResumeInfo, ToolNeeds]:
-            standing = read_resume_info(store, summary, opened)
+            standing = read_resume_info(store, summary, today)
             return standing, needs_of(standing.ran)
 
         def asked(found: tuple[ResumeInfo, ToolNeeds]) -> None:
@@ -162,11 +163,10 @@ class ResumeForkController(QObject):
 
     def _last_allowed(self, run: RunSummary, budget: Budget) -> Permissions:
         """Return the last answers for a run's open document; nothing is allowed without one."""
-        path = Path(run.source) if run.source else None
-        opened = next((one for one in self._documents.all if path and one.session.path == path), None)
-        if path is None or opened is None:
+        opened = open_document(run, self._documents.all)
+        if opened is None:
             return Permissions(budget_usd=budget.usd, budget_tokens=budget.tokens)
-        folder = path.parent if opened.may_use_folder else None
+        folder = Path(run.source).parent if opened.may_use_folder else None
         return Permissions(folder, opened.may_run_code, budget.usd, budget.tokens, opened.may_reach_private)
 
     def fork_from(self, document: DocumentPage, place: str) -> None:

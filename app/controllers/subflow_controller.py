@@ -15,6 +15,7 @@ from app.engine_thread import EngineThread
 from app.history.iterations_panel import crumbs
 from app.history.past_run_bar import SubflowBar
 from app.history.stored_session import SubflowSession, subflow_workflow
+from app.runs.loop_status import unit_of
 from app.session import Session
 from app.theme.widgets import MessageBars
 from app.window.document_page import DocumentPage
@@ -32,7 +33,6 @@ from engine.document.subflows import (
     relative_path,
     with_moved_files,
 )
-from engine.nodes.spec import ITERATOR
 from engine.nodes.subflow import SUBFLOW
 from engine.text_sanitizing import shown
 from engine.values import Value
@@ -270,9 +270,8 @@ def subflow_run_title(session: SubflowSession) -> str:
     loop = view_model.parents.get(session.node_id) if view_model is not None else None
     if view_model is not None and ran is not None and loop is not None:
         way = crumbs(ran, view_model, around.shown.chosen, loop)
-        unit = "item" if ran.node(loop).type == ITERATOR.start else "iteration"
         steps = [crumb.text for crumb in way if not crumb.is_deeper]
-        parts.append(" › ".join([*steps, f"{unit} {view_model.index_of(loop, around.shown.chosen) + 1}"]))
+        parts.append(" › ".join([*steps, f"{unit_of(ran, loop)} {view_model.index_of(loop, around.shown.chosen) + 1}"]))
     if not session.is_followed:
         parts.append("from an earlier run")
     return " · ".join(parts)

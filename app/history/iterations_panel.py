@@ -27,13 +27,13 @@ from app.history.iteration_chart import BaseSeries, Chart, ChartData, Legend, th
 from app.history.iteration_detail import IterationDetail, LoopSelection, loops_of
 from app.history.iteration_table import IterationModel, IterationTable
 from app.history.similarity_worker import Similarities
+from app.runs.loop_status import unit_of
 from app.runs.run_view_model import RunViewModel
 from app.session import Session
 from app.theme.style import ThemedIcon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import ElidedLabel, PlainLabel, hbox, plain_tool_tip, vbox
 from engine.document.model import Workflow
-from engine.nodes.spec import ITERATOR
 from engine.run_state.state import LoopExecution
 
 
@@ -70,8 +70,7 @@ def crumbs(workflow: Workflow, view_model: RunViewModel, chosen: Mapping[str, in
         way.insert(0, Crumb(title, there, others=others, is_here=there == loop_id))
         if around is not None:
             index = view_model.index_of(around, chosen)
-            unit = "item" if workflow.node(around).type == ITERATOR.start else "iteration"
-            way.insert(0, Crumb(f"{unit} {index + 1}", around, index))
+            way.insert(0, Crumb(f"{unit_of(workflow, around)} {index + 1}", around, index))
         there = around
     if view_model.loop(loop_id, chosen).current >= 0:
         inside = loops_of(workflow, view_model.parents, loop_id)
