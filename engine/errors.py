@@ -62,13 +62,15 @@ class EngineError(Exception):
         message: One sentence: what is wrong and where.
         remedy: One sentence: what to do; empty if the message says it.
         fix: A `Fix`, with its subject, that the program offers for it; empty without one.
+        retryable: Whether the same may succeed when repeated.
     """
 
-    def __init__(self, message: str, remedy: str = "", *, fix: str = "") -> None:
+    def __init__(self, message: str, remedy: str = "", *, fix: str = "", retryable: bool = False) -> None:
         super().__init__(message)
         self.message = message
         self.remedy = remedy
         self.fix = fix
+        self.retryable = retryable
 
     def __str__(self) -> str:
         return f"{self.message} {self.remedy}".rstrip()

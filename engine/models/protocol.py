@@ -360,16 +360,11 @@ class ModelError(EngineError):
         retry_after: float | None = None,
         partial: str = "",
     ) -> None:
-        super().__init__(message, remedy, fix=fix)
+        super().__init__(message, remedy, fix=fix, retryable=kind in _RETRYABLE)
         self.kind = kind
         self.retry_after = retry_after
         self.partial = partial
         self.usage: Usage | None = None
-
-    @property
-    def retryable(self) -> bool:
-        """Whether the same request may succeed when repeated."""
-        return self.kind in _RETRYABLE
 
 
 class Model(Protocol):

@@ -198,11 +198,7 @@ def uses(texts: Iterable[NamedText], name: str) -> bool:
 
 
 class NodeError(EngineError):
-    """A node failed. `retryable` says whether another attempt may succeed."""
-
-    def __init__(self, message: str, remedy: str = "", *, fix: str = "", retryable: bool = False) -> None:
-        super().__init__(message, remedy, fix=fix)
-        self.retryable = retryable
+    """A node failed."""
 
 
 Outputs = dict[str, Value]

@@ -16,7 +16,6 @@ from engine.nodes.spec import NodeConfig, NodeError, Outputs
 from engine.runner.budget import BudgetError
 from engine.runner.run_scope import RunScope
 from engine.text_sanitizing import shown
-from engine.tools.tool import ToolError
 
 
 class NodeFailure(EngineError):  # noqa: N818 - reported as an event; no user sees it as an exception
@@ -28,7 +27,8 @@ class NodeFailure(EngineError):  # noqa: N818 - reported as an event; no user se
     """
 
     def __init__(self, path: str, title: str, cause: EngineError) -> None:
-        super().__init__(cause.message, cause.remedy, fix=cause.fix)
+        # Loops and subflows retry after any failure of a node.
+        super().__init__(cause.message, cause.remedy, fix=cause.fix, retryable=True)
         self.path = path
         self.title = title
 
@@ -86,7 +86,7 @@ async def run_attempts(
             failure = unexpected_error(error)
         if scope.run_context.is_stopping:
             raise asyncio.CancelledError from failure
-        if failed < config.retries and _is_retryable(failure):
+        if failed < config.retries and failure.retryable:
             failed += 1
             fallback, delay = "", _delay(config.retry_delay_s, failed, failure)
         else:
@@ -138,13 +138,6 @@ def unexpected_error(error: Exception) -> NodeError:
     )
     failure.__cause__ = error
     return failure
-
-
-def _is_retryable(error: EngineError) -> bool:
-    """Whether another attempt may succeed. Loops and subflows retry after any failure of a node."""
-    if isinstance(error, (ModelError, ToolError, NodeError)):
-        return error.retryable
-    return isinstance(error, NodeFailure)
 
 
 def _delay(first_s: float, failed: int, error: EngineError) -> float:

@@ -22,11 +22,7 @@ ParametersT = TypeVar("ParametersT", bound=BaseModel)
 
 
 class ToolError(EngineError):
-    """A tool call that failed. `retryable` says whether the same call may succeed when repeated."""
-
-    def __init__(self, message: str, remedy: str = "", *, fix: str = "", retryable: bool = False) -> None:
-        super().__init__(message, remedy, fix=fix)
-        self.retryable = retryable
+    """A tool call that failed."""
 
 
 class Parameters(BaseModel):
