@@ -80,12 +80,14 @@ class PartialRunPlan:
 def last_run(store: Store, source: str) -> RunSummary | None:
     """Return the latest run of a workflow file that is not running any more, or None.
 
+    A fork from a place in a run is none: its prompts and values may be other ones than those of the file.
+
     Raises:
         StoreError: The history cannot be read.
     """
     which = RunFilter(source=source)
-    runs = store.runs(which, limit=20) if source else ()
-    return next((run for run in runs if run.status not in ACTIVE), None)
+    runs = store.runs(which, limit=100) if source else ()
+    return next((run for run in runs if run.status not in ACTIVE and not (run.is_fork and run.forked_at)), None)
 
 
 def plan_partial_run(

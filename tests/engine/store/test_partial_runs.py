@@ -537,6 +537,16 @@ def test_the_last_run_of_a_file_is_the_latest_that_is_not_running() -> None:
     assert last_run(MemoryStore(), "") is None
 
 
+async def test_a_fork_from_a_place_is_not_the_last_run() -> None:
+    bench = Bench(LOOP)
+    first = await bench.run()
+    models = FakeModels(FunctionModel(bench.answer))
+    plan = plan_fork(bench.store, first.result.run_id, "loop[1]")
+    await play_to_end(fork(bench.store, plan, options(models)), models)
+    assert bench.last is not None
+    assert bench.last.run_id == first.result.run_id
+
+
 async def test_runs_of_other_files_are_not_the_last_run() -> None:
     bench = Bench(CHAIN)
     await bench.run(source="other.loop.json")
