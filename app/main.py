@@ -9,6 +9,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
+from PySide6.QtWidgets import QWidget
+
 from app.engine_thread import EngineThread
 from app.garbage_collector import GarbageCollector
 from app.settings.preferences import Preferences, apply_appearance, follow_settings_file
@@ -73,6 +75,7 @@ def run_window(application: Application, server: InstanceServer, files: Sequence
     server.files_requested.connect(partial(open_requested, workbench, requested))
     window.closed.connect(server.close)
     workbench.show()
+    call_later(workbench, lambda: fit_frame_on_screen(window), AFTER_FIRST_PAINT_MS)
     workbench.store_access.open(AFTER_FIRST_PAINT_MS)
 
     def load_extensions() -> None:
@@ -93,6 +96,14 @@ def run_window(application: Application, server: InstanceServer, files: Sequence
     workbench.store_access.close()  # after the last run has reported its end
     wait_for_workers(DISK_TIMEOUT_S)
     return code
+
+
+def fit_frame_on_screen(window: QWidget) -> None:
+    """Shrink a window whose title bar and borders, unknown before it is shown, reach beyond the screen."""
+    frame = window.frameSize() - window.size()
+    fitting = window.size().boundedTo(window.screen().availableSize() - frame)
+    if fitting != window.size():
+        window.resize(fitting)
 
 
 def open_requested(workbench: Workbench, waiting: list[Path], files: Sequence[Path]) -> None:

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import QSize, QTimer
+from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.engine_thread import EngineThread
-from app.main import ModelPreloader, build_parser, preload
+from app.main import ModelPreloader, build_parser, fit_frame_on_screen, preload
 from app.settings.preferences import Preferences
 from app.window.main_window import open_files
 from app.workbench import Workbench
@@ -117,6 +118,20 @@ def test_window_is_usable_before_its_controllers_exist_and_ends_cleanly(tmp_path
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("height", "expected"), [(-40, -40), (0, -30)], ids=["fits", "as high as the screen"])
+def test_window_with_its_title_bar_fits_the_screen(qtbot: QtBot, height: int, expected: int) -> None:
+    class Framed(QWidget):
+        def frameSize(self) -> QSize:
+            return self.size() + QSize(2, 30)
+
+    window = Framed()
+    qtbot.addWidget(window)
+    screen = window.screen().availableSize()
+    window.resize(300, screen.height() + height)
+    fit_frame_on_screen(window)
+    assert window.size() == QSize(300, screen.height() + expected)
+
+
 def test_expression_parser_is_preloaded() -> None:
     from engine.expr import syntax
 
