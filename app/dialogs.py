@@ -21,7 +21,6 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QMessageBox,
     QPlainTextEdit,
-    QPushButton,
     QWidget,
 )
 
@@ -130,6 +129,8 @@ def ask_question(
 ) -> QMessageBox:
     """Ask a question over a window. Without an answer that rejects it, a last button does nothing but close it.
 
+    Enter gives the accepting answer. A question without one is about a deletion or another loss: Enter rejects it.
+
     Args:
         parent: The window.
         text: The question, plain text.
@@ -149,10 +150,10 @@ def ask_question(
         button = box.addButton(title, role)
         button.setAccessibleName(title)
         actions[button] = action
-        if role is _Role.AcceptRole:
-            box.setDefaultButton(button)
         if role is _Role.RejectRole:
             box.setEscapeButton(button)
+        if role is _Role.AcceptRole or (role is _Role.RejectRole and box.defaultButton() is None):
+            box.setDefaultButton(button)
     box.buttonClicked.connect(lambda button: actions[button]())
     box.open()
     return box
@@ -203,22 +204,14 @@ def confirm_overwrite(parent: QWidget, chosen: Path, path: Path, write: Callable
     if path == chosen or not os.path.lexists(path):
         write()
         return
-    box = ask_question(
+    ask_question(
         parent,
         f"“{path.name}” already exists. Replace it?",
         "Its current content will be lost.",
         [("Replace", _Role.DestructiveRole, write)],
     )
-    default_to_cancel(box)
 
 
 def is_dialog_open() -> bool:
     """Return whether a modal dialog is open, so that a second press does not open another."""
     return QApplication.activeModalWidget() is not None
-
-
-def default_to_cancel(box: QMessageBox) -> None:
-    """Make Cancel the default button: a key press meant for another widget must not confirm anything."""
-    cancel = box.escapeButton()
-    assert isinstance(cancel, QPushButton)
-    box.setDefaultButton(cancel)

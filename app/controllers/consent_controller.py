@@ -11,9 +11,9 @@ from functools import partial
 from typing import Final
 
 from PySide6.QtCore import QObject
-from PySide6.QtWidgets import QMessageBox, QWidget
+from PySide6.QtWidgets import QMessageBox, QPushButton, QWidget
 
-from app.dialogs import add_text_area, ask_question, default_to_cancel, is_dialog_open
+from app.dialogs import add_text_area, ask_question, is_dialog_open
 from app.session import Session
 from app.worker import Worker
 from engine.document.model import Workflow
@@ -94,7 +94,9 @@ class ConsentController(QObject):
             f"It hasn't run on this computer before. Besides models, it can use:{_listed(reach)}",
             [("Trust and run", _Role.AcceptRole, proceed)],
         )
-        default_to_cancel(box)
+        cancel = box.escapeButton()
+        assert isinstance(cancel, QPushButton)
+        box.setDefaultButton(cancel)  # a key press meant for another widget must not confirm anything
         if not _listed(reach):
             add_text_area(box, "\n".join(reach.lines()), "What it can use")
 

@@ -102,9 +102,7 @@ def test_the_wheel_contains_nothing_else_at_its_top_level(wheel: Path):
 
 
 def test_the_wheel_has_no_tests_and_no_pictures_but_the_marks_of_the_window(wheel: Path):
-    names = [
-        name for name in zipfile.ZipFile(wheel).namelist() if not name.startswith("engine/bundled/docs/example-plugin/")
-    ]
+    names = zipfile.ZipFile(wheel).namelist()
     assert [name for name in names if "tests/" in name] == []
     pictures = {name.rpartition("/")[0] for name in names if name.endswith((".png", ".gif", ".jpg", ".svg"))}
     assert pictures == {f"engine/bundled/resources/marks/{theme}" for theme in ("dark", "light")}

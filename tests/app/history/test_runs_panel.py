@@ -278,7 +278,8 @@ def test_deletion_asks_first(store: Store, panel: RunsPanel, qtbot: QtBot) -> No
     panel.view.select(["aaaa"])
     QTest.keyClick(panel.view, Qt.Key.Key_Delete)
     assert "cannot be undone" in question(panel).informativeText()
-    answer(panel, "Cancel")
+    assert question(panel).defaultButton().text() == "Cancel"
+    QTest.keyClick(question(panel), Qt.Key.Key_Return)
     assert ids(store.runs()) == ["bbbb", "aaaa"]
     QTest.keyClick(panel.view, Qt.Key.Key_Delete)
     until_listed(panel, qtbot, lambda: answer(panel, "Delete"))

@@ -299,6 +299,7 @@ def test_about_leads_to_where_problems_are_reported_if_the_package_names_it(
     monkeypatch.setattr("importlib.metadata.metadata", lambda _name: package)
     workbench.actions_by_name["about"].trigger()
     (about,) = workbench.window.findChildren(QMessageBox)
+    assert about.defaultButton().text() == "Close"
     for button in about.buttons():
         if button.text() == "Report a problem…":
             button.click()
