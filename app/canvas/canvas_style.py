@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache, reduce
+from operator import or_
 from typing import Final
 
 from PySide6.QtCore import QRectF, Qt
@@ -145,7 +146,7 @@ def small_width(text: str) -> float:
 
 def united(rects: Iterable[QRectF]) -> QRectF:
     """Return the bounding rectangle of rectangles; a null one if there are none."""
-    return reduce(QRectF.united, rects, QRectF())
+    return reduce(or_, rects, QRectF())  # faster than `united`
 
 
 @lru_cache(maxsize=64)
