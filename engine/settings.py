@@ -31,6 +31,7 @@ from engine.models.protocol import EMBEDDED_MODEL
 from engine.models.providers import origin_of
 from engine.safe_file_io import LOCK_TIMEOUT_S, hold_lock, read_text_file, replace_file, user_path
 from engine.text_sanitizing import shown
+from engine.values import as_object
 
 if TYPE_CHECKING:
     from engine.document.model import Workflow
@@ -398,8 +399,7 @@ def load_settings(
         content = _read(path or settings_path(environment))
     except SettingsError as error:
         unreadable = error
-    remembered = content.get(WINDOW_SECTION)
-    sections = content | (cast("dict[str, Any]", remembered) if isinstance(remembered, dict) else {})
+    sections = content | as_object(content.get(WINDOW_SECTION))
     found = {name: value for name, value in content.items() if name in SETTINGS}
     found |= {name: sections[name] for name in model.model_fields if name not in SETTINGS and name in sections}
     _, wrong = _validated(model, found, _STORED)
@@ -444,8 +444,7 @@ def change_settings(
         path.parent.mkdir(parents=True, exist_ok=True)
         with hold_lock(path, lock_timeout_s):
             content = _read_to_change(path)
-            remembered = content.pop(WINDOW_SECTION, None)
-            window = cast("dict[str, Any]", remembered) if isinstance(remembered, dict) else {}
+            window = as_object(content.pop(WINDOW_SECTION, None))
             for name in removed:
                 (content if name in SETTINGS else window).pop(name, None)
             for name, value in changes.items():

@@ -25,7 +25,7 @@ from engine.formatting import format_count
 from engine.safe_file_io import DISK_FULL, replace_file
 from engine.store.export_csv import BYTE_ORDER_MARK, RESULT_MARKS, csv_line
 from engine.text_sanitizing import shown
-from engine.values import Value, to_text
+from engine.values import Value, as_object, to_text
 
 _FIGURES: Final = (
     "warning_count",
@@ -203,9 +203,9 @@ class ResultsFile:
     def _cells(self, record: _Record) -> list[Value]:
         cells = dict(record)
         for part, prefix in (("inputs", _INPUT), ("outputs", _OUTPUT)):
-            cells |= {f"{prefix}{name}": value for name, value in _object(record.get(part)).items()}
+            cells |= {f"{prefix}{name}": value for name, value in as_object(record.get(part)).items()}
         cells["warnings"] = "\n".join(_texts(record.get("warnings")))
-        extra = _object(record.get("extra"))
+        extra = as_object(record.get("extra"))
         cells |= {column: extra.get(name) for name, column in self._extra.items()}
         return [cells.get(column) for column in self._columns]
 
@@ -243,8 +243,8 @@ def _result(record: _Record) -> RowResult:
         key=str(record["key"]),
         run_id=to_text(record.get("run_id")),
         status="completed",
-        inputs=_object(record.get("inputs")),
-        outputs=_object(record.get("outputs")),
+        inputs=as_object(record.get("inputs")),
+        outputs=as_object(record.get("outputs")),
         score=_number(record.get("score")),
         iterations=int(_number(record.get("iterations")) or 0),
         exit_reason=to_text(record.get("exit_reason")),
@@ -253,12 +253,8 @@ def _result(record: _Record) -> RowResult:
         duration_s=_number(record.get("duration_s")) or 0.0,
         warnings=_texts(record.get("warnings")),
         is_reused=True,
-        extra=_object(record.get("extra")),
+        extra=as_object(record.get("extra")),
     )
-
-
-def _object(value: Any) -> dict[str, Value]:
-    return cast("dict[str, Value]", value) if isinstance(value, dict) else {}
 
 
 def _texts(value: Any) -> tuple[str, ...]:

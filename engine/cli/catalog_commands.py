@@ -21,6 +21,7 @@ from engine.cli.remedies import error_with_command, quote_argument, remedy_with_
 from engine.errors import EngineError, did_you_mean
 from engine.formatting import format_bytes, format_count
 from engine.text_sanitizing import one_line, shown
+from engine.values import as_object
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -654,7 +655,7 @@ def _shapes(field: Any, schema: Mapping[str, Any], depth: int = 0) -> Iterator[M
 def _kind(shape: Mapping[str, Any], labels: Any) -> str:
     """The type of a value in words. `labels` are those of the choices in the window, where they have any."""
     if "enum" in shape:
-        known = cast("dict[str, Any]", labels) if isinstance(labels, dict) else {}
+        known = as_object(labels)
         return f"one of {', '.join(_choice(str(value), known.get(str(value))) for value in shape['enum'])}"
     if "const" in shape:
         return str(shape["const"])

@@ -27,7 +27,7 @@ from engine.runner.run_storage import RunHead
 from engine.safe_file_io import read_text_file
 from engine.store.store_protocol import Store, StoreError
 from engine.text_sanitizing import shown
-from engine.values import MAX_NESTING, Value, nesting, value_of_json
+from engine.values import MAX_NESTING, Value, as_object, nesting, value_of_json
 
 _KINDS: Final[dict[str, type[AnyEvent]]] = {kind.type: kind for kind in get_args(AnyEvent)}
 
@@ -53,7 +53,7 @@ def event_from_json(data: object) -> AnyEvent:
     Raises:
         StoreError: It is not an event, or a field is invalid.
     """
-    entries = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+    entries = as_object(data)
     kind = _KINDS.get(str(entries.get("type")))
     if kind is None:
         raise StoreError(f"There is no event type “{shown(entries.get('type'), 40)}”.")
@@ -278,8 +278,7 @@ def _lowest(head: RunHead, budget: str) -> Value:
         document = value_of_json(head.document)
     except ValueError:
         document = None
-    settings = document.get("settings") if isinstance(document, dict) else None
-    stated = (head.options.get(budget), settings.get(budget) if isinstance(settings, dict) else None)
+    stated = (head.options.get(budget), as_object(as_object(document).get("settings")).get(budget))
     limits = [limit for limit in stated if isinstance(limit, (int, float)) and not isinstance(limit, bool)]
     return min(limits, default=None)
 
@@ -310,9 +309,9 @@ def run_from_json(text: str | bytes, source: str) -> tuple[RunHead, list[AnyEven
         data = value_of_json(text)
     except ValueError:
         raise StoreError(f"{source}: The file is not JSON.", _REMEDY) from None
-    if not isinstance(data, dict) or cast("dict[str, Any]", data).get("format") != FORMAT:
+    parts = as_object(data)
+    if parts.get("format") != FORMAT:
         raise StoreError(f"{source}: The file is not an exported run.", _REMEDY)
-    parts = cast("dict[str, Any]", data)
     if nesting(parts) > MAX_NESTING + _WRAPPER_NESTING:
         raise StoreError(f"{source}: Values in the file are nested too deeply.", _REMEDY)
     version = parts.get("version")
@@ -326,7 +325,7 @@ def run_from_json(text: str | bytes, source: str) -> tuple[RunHead, list[AnyEven
 
 
 def _head(data: object, source: str) -> RunHead:
-    entries = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+    entries = as_object(data)
     texts = {name: entries.get(name, "") for name in _HEAD_TEXTS}
     options: Any = entries.get("options", {})
     run_id = texts["run_id"]
