@@ -1,9 +1,13 @@
-"""How well a search text matches an entry of a list: palette, quick add and command palette."""
+"""Search in lists: how well a text matches an entry, and keys that move in the list below a search field."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
+
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QApplication, QLineEdit, QListWidget, QListWidgetItem
 
 BEGINS: Final = 100
 BEGINS_A_WORD: Final = 80
@@ -46,3 +50,34 @@ def match_score(typed: str, names: Iterable[str], help_line: str = "", synonyms:
 
 def _normalized(text: str) -> str:
     return " ".join(text.casefold().replace("-", " ").replace("_", " ").replace(":", " ").split())
+
+
+_LIST_KEYS: Final = frozenset({Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown})
+
+
+class ListKeys(QObject):
+    """Lets arrow and page keys move in a list while the search field above it has the focus; Enter chooses.
+
+    Args:
+        field: The search field.
+        target: The list.
+        choose: Called with the current item.
+    """
+
+    def __init__(self, field: QLineEdit, target: QListWidget, choose: Callable[[QListWidgetItem], object]) -> None:
+        super().__init__(field)
+        self._list, self._choose = target, choose
+        field.installEventFilter(self)
+
+    def eventFilter(self, _watched: QObject, event: QEvent) -> bool:
+        """Handle these keys."""
+        if not isinstance(event, QKeyEvent) or event.type() != QEvent.Type.KeyPress:
+            return False
+        if event.key() in _LIST_KEYS:
+            QApplication.sendEvent(self._list, event)  # which skips what cannot be chosen
+            return True
+        if event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter}:
+            if (item := self._list.currentItem()) is not None:
+                self._choose(item)
+            return True
+        return False

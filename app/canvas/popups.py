@@ -36,7 +36,7 @@ from app.canvas.nodegraphqt_imports import AbstractNodeItem
 from app.canvas.operation_builders import display_title
 from app.canvas.viewer import CanvasViewer
 from app.palette import tool_entries
-from app.search import match_score
+from app.search import ListKeys, match_score
 from app.session import Session
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT
@@ -153,6 +153,7 @@ class PickList(QFrame):
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         vbox(self.filter, self.list, spacing=2, margins=2, parent=self)
         self.filter.textChanged.connect(self._refill)
+        ListKeys(self.filter, self.list, self._take)
         self.filter.installEventFilter(self)
         self.list.installEventFilter(self)
         self.list.itemClicked.connect(self._take)
@@ -208,14 +209,11 @@ class PickList(QFrame):
     def _key(self, watched: QObject, event: QKeyEvent) -> bool:
         if event.key() == Qt.Key.Key_Escape:
             self.close_list()
-        elif event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter}:
+            return True
+        if watched is self.list and event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter}:
             self._take(self.list.currentItem())
-        elif watched is self.filter and event.key() in {Qt.Key.Key_Down, Qt.Key.Key_Up}:
-            step = 1 if event.key() == Qt.Key.Key_Down else -1
-            self.list.setCurrentRow(min(max(self.list.currentRow() + step, 0), self.list.count() - 1))
-        else:
-            return False
-        return True
+            return True
+        return False
 
     def _wanted_height(self) -> int:
         """Return the height that shows all entries without scrolling."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QStringListModel, Qt, Signal
+from PySide6.QtCore import QObject, QPoint, QRect, QStringListModel, Qt, Signal
 from PySide6.QtGui import QFont, QKeyEvent
 from PySide6.QtWidgets import (
     QComboBox,
@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 )
 from shiboken6 import isValid
 
+from app.search import ListKeys
 from app.theme.style import ThemedIcon, style
 from app.theme.tokens import FONT_SIZE_SMALL
 from app.theme.widgets import (
@@ -35,7 +36,6 @@ from engine.models.known_models import matches_model
 
 WIDTH: Final = 400
 HEIGHT: Final = 440
-_STEPS: Final = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1, Qt.Key.Key_PageUp: -10, Qt.Key.Key_PageDown: 10}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,6 @@ class ModelList(QDialog):
         self._chosen = chosen
         self.filter = search_field("Filter models", parent=self)
         self.filter.textChanged.connect(lambda _text: self._show())
-        self.filter.installEventFilter(self)
         self.list = QListWidget(self)
         self.list.setAccessibleName("Models")
         self.list.setProperty("bare", True)
@@ -144,6 +143,8 @@ class ModelList(QDialog):
         self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.list.itemClicked.connect(self._choose)
+        self.list.currentRowChanged.connect(self._show_heading)
+        ListKeys(self.filter, self.list, self._choose)
         self.search = self._button("Look for models on this computer", "mdi6.magnify", source.allow_search)
         self.search.setToolTip(plain_tool_tip("You can turn this off under Settings › Models."))
         text = "Asks Ollama, LM Studio and llama.cpp on this computer for their models. Nothing else is sent."
@@ -168,20 +169,6 @@ class ModelList(QDialog):
         self.show()
         self.filter.updateGeometry()  # the style sheet, which makes it higher, applies from now on
         self.filter.setFocus(Qt.FocusReason.PopupFocusReason)
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Up and Down move in the list while the filter has the focus; Enter chooses."""
-        if watched is self.filter and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
-            step = _STEPS.get(Qt.Key(event.key()))
-            if step is not None:
-                self._move(step)
-                return True
-            if event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter}:
-                item = self.list.currentItem()
-                if item is not None:
-                    self._choose(item)
-                return True
-        return super().eventFilter(watched, event)
 
     def _button(self, text: str, picture: str, pressed: Callable[[], object]) -> QPushButton:
         button = push_button(text, pressed, self, look="row")
@@ -234,13 +221,10 @@ class ModelList(QDialog):
     def _name_at(self, row: int) -> str | None:
         return self.list.item(row).data(Qt.ItemDataRole.UserRole)
 
-    def _move(self, step: int) -> None:
-        rows = self._selectable()
-        if rows:
-            index = rows.index(self.list.currentRow()) + step
-            self.list.setCurrentRow(rows[min(max(index, 0), len(rows) - 1)])
-            if self.list.currentRow() == rows[0]:
-                self.list.scrollToTop()  # with its heading
+    def _show_heading(self, row: int) -> None:
+        """Scroll to the heading above the first model."""
+        if row in self._selectable()[:1]:
+            self.list.scrollToTop()
 
     def _choose(self, item: QListWidgetItem) -> None:
         name: str | None = item.data(Qt.ItemDataRole.UserRole)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from PySide6.QtCore import QEvent, QObject, QPoint, QSize, Qt
-from PySide6.QtGui import QAction, QKeyEvent, QKeySequence, QResizeEvent
+from PySide6.QtCore import QPoint, QSize, Qt
+from PySide6.QtGui import QAction, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import (
     QBoxLayout,
     QDialog,
@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.search import match_score
+from app.search import ListKeys, match_score
 from app.theme.style import style
 from app.theme.tokens import UNIT
 from app.theme.widgets import (
@@ -82,27 +82,13 @@ class CommandPalette(QDialog):
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         vbox(self.field, self.list, spacing=2, margins=2, parent=self)
         self.field.textChanged.connect(self._show)
-        self.field.installEventFilter(self)
-        self.list.itemClicked.connect(lambda _item: self._choose())
+        ListKeys(self.field, self.list, self._choose)
+        self.list.itemClicked.connect(self._choose)
         self._show("")
         width = min(round(520 * style().scale), parent.width() - 8 * UNIT)
         self.resize(width, min(round(420 * style().scale), parent.height() - 16 * UNIT))
         self.move(parent.mapToGlobal(QPoint((parent.width() - width) // 2, 16 * UNIT)))
         self.field.setFocus()
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Up and Down move in the list while the field has the focus; Enter chooses."""
-        if watched is self.field and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
-            steps = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1, Qt.Key.Key_PageUp: -10, Qt.Key.Key_PageDown: 10}
-            step = steps.get(Qt.Key(event.key()))
-            if step is not None:
-                row = self.list.currentRow() + step
-                self.list.setCurrentRow(min(max(row, 0), self.list.count() - 1))
-                return True
-            if event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter}:
-                self._choose()
-                return True
-        return super().eventFilter(watched, event)
 
     def _show(self, typed: str) -> None:
         self.list.clear()
@@ -115,9 +101,8 @@ class CommandPalette(QDialog):
             self.list.addItem(disabled_item("No results"))
         self.list.setCurrentRow(0)
 
-    def _choose(self) -> None:
-        item = self.list.currentItem()
-        entry: PaletteEntry | None = item.data(Qt.ItemDataRole.UserRole) if item is not None else None
+    def _choose(self, item: QListWidgetItem) -> None:
+        entry: PaletteEntry | None = item.data(Qt.ItemDataRole.UserRole)
         if entry is None:
             return
         self.close()
