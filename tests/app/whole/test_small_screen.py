@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
@@ -236,6 +237,10 @@ OPENERS: dict[str, tuple[type[QDialog], Opener]] = {
 }
 
 
+def check_contents(name: str, dialog: QDialog) -> None:
+    assert (name, [*clipped(dialog), *overlapping(dialog)]) == (name, [])
+
+
 def test_every_dialog_fits(workbench: Workbench, document: DocumentPage, qtbot: QtBot) -> None:
     seen: set[type[QDialog]] = set()
     wrong: dict[str, object] = {}
@@ -249,8 +254,7 @@ def test_every_dialog_fits(workbench: Workbench, document: DocumentPage, qtbot: 
         room = screen_size()
         if dialog.width() > room.width() or dialog.height() > room.height():
             wrong[f"{name}: size"] = dialog.size().toTuple()
-        if texts := [*clipped(dialog), *overlapping(dialog)]:
-            wrong[name] = texts
+        qtbot.waitUntil(partial(check_contents, name, dialog))  # which may have to be read first
         dialog.close()
         QApplication.processEvents()
     assert wrong == {}
