@@ -452,10 +452,9 @@ def _arrow(source: str, target: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AddNode:
-    """Adds a node, at an index of the list or at its end."""
+    """Adds a node at the end of the list."""
 
     node: Node
-    index: int | None = None
 
     @property
     def title(self) -> str:
@@ -465,9 +464,7 @@ class AddNode:
     def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
         """Fail if the id is taken or invalid, or if the config is not JSON."""
         _require_addable(self.node, workflow.nodes_by_id)
-        nodes = list(workflow.nodes)
-        nodes.insert(len(nodes) if self.index is None else self.index, self.node)
-        return changed(workflow, self.title, nodes=tuple(nodes))
+        return changed(workflow, self.title, nodes=(*workflow.nodes, self.node))
 
 
 @dataclass(frozen=True, slots=True)
