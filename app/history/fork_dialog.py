@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.history.run_labels import capitalized, path_label
+from app.history.run_labels import capitalized, node_titles, path_label
 from app.history.store_client import StoreClient
 from app.history.stored_session import read_level, read_outline
 from app.inspector.choice_editors import narrow_combo
@@ -501,7 +501,8 @@ class ForkDialog(QDialog):
         self._update_plan()
 
     def _arrange(self) -> None:
-        where = path_label(self._place.path).replace("iteration", self._place.unit)
+        titles = node_titles(self._place.structure.workflow)
+        where = path_label(self._place.path, titles).replace("iteration", self._place.unit)
         title = PlainLabel(f"Fork from {where}", look="title")
         told = PlainLabel(
             "A new run reuses everything before this point and runs the rest again. The original run is not changed.",

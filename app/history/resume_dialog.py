@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QMessageBox, QWidget
 
 from app.dialogs import ask_question
 from app.history.past_run_bar import workflow_differences
-from app.history.run_labels import capitalized, path_label
+from app.history.run_labels import NodeTitles, capitalized, node_titles, path_label
 from engine.document.files import load, loads
 from engine.document.model import Settings, Workflow
 from engine.errors import EngineError
@@ -106,7 +106,7 @@ def ask_before_resume(parent: QWidget, info: ResumeInfo, resume: Callable[[Workf
 
     def with_document(document: Workflow | None) -> None:
         if info.calls:
-            _ask_about_calls(parent, info.calls, lambda: resume(document))
+            _ask_about_calls(parent, info, lambda: resume(document))
         else:
             resume(document)
 
@@ -129,7 +129,8 @@ def _ask_for_document(parent: QWidget, info: ResumeInfo, chosen: Callable[[Workf
     )
 
 
-def _ask_about_calls(parent: QWidget, calls: Sequence[UnknownCall], resume: Callable[[], object]) -> QMessageBox:
+def _ask_about_calls(parent: QWidget, info: ResumeInfo, resume: Callable[[], object]) -> QMessageBox:
+    calls, titles = info.calls, node_titles(info.ran)
     one = len(calls) == 1
     risks = [
         "A model call may have been billed." if any(call.model for call in calls) else "",
@@ -141,13 +142,13 @@ def _ask_about_calls(parent: QWidget, calls: Sequence[UnknownCall], resume: Call
         if one
         else f"{len(calls)} calls were in progress when the run stopped. Make them again?",
         f"{'Its outcome is' if one else 'Their outcomes are'} unknown. {' '.join(filter(None, risks))} "
-        f"Finished calls are not made again.\n\n{_listed([_call_line(call) for call in calls])}",
+        f"Finished calls are not made again.\n\n{_listed([_call_line(call, titles) for call in calls])}",
         [("Call again and resume", _Role.AcceptRole, resume)],
     )
 
 
-def _call_line(call: UnknownCall) -> str:
-    place = capitalized(path_label(call.path))
+def _call_line(call: UnknownCall, titles: NodeTitles) -> str:
+    place = capitalized(path_label(call.path, titles))
     return f"{place}: {call.tool} {call.arguments}" if call.tool else f"{place}: {call.model}"
 
 

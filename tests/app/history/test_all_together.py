@@ -212,7 +212,7 @@ def test_killed_run_is_interrupted_and_resumes_without_paying_twice(
     until(qtbot, lambda: any(box.isVisible() for box in again.window.findChildren(QMessageBox)))
     asked = question(again.window)
     assert "may have been billed" in asked.informativeText()
-    assert "Iteration 2, draft" in asked.informativeText()
+    assert "Iteration 2, Draft" in asked.informativeText()
     answer(again.window, "Call again and resume")
     until(qtbot, lambda: store.find(run_id).status is RunStatus.COMPLETED)
     ended(document, qtbot)
