@@ -121,10 +121,8 @@ HINT_ICONS: Final = {
     "bad": ("mdi6.alert-circle-outline", "bad"),
 }
 
-
 LONGEST_TIP: Final = 2_000
 """Maximum length of a tooltip in characters; Qt takes seconds for a hundred thousand."""
-
 LONGEST_LINE: Final = 2_000
 """Maximum length of a label's line in characters that is measured."""
 
@@ -532,6 +530,7 @@ class ResponsiveRow(QWidget):
 
     def __init__(self, first: Sequence[QWidget], second: Sequence[QWidget], parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._controls = (*first, *second)
         self._groups = [hbox(*first, spacing=2), hbox(*second, spacing=2)]
         self._both = hbox(self._groups[0], STRETCH, self._groups[1], spacing=2, parent=self)
 
@@ -557,7 +556,9 @@ class ResponsiveRow(QWidget):
         return super().event(event)
 
     def _arrange(self) -> None:
-        needed = sum(group.minimumSize().width() for group in self._groups) + 2 * 2 * UNIT
+        shown = [widget for widget in self._controls if not widget.isHidden()]
+        widths = (max(widget.minimumSizeHint().width(), widget.minimumWidth()) for widget in shown)  # of whole texts
+        needed = sum(widths) + 2 * UNIT * (len(shown) + 1)
         direction = QBoxLayout.Direction.LeftToRight if self.width() >= needed else QBoxLayout.Direction.TopToBottom
         if direction != self._both.direction():
             self._both.setDirection(direction)

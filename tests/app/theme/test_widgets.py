@@ -245,6 +245,19 @@ def test_responsive_row_stacks_groups_without_room(qtbot: QtBot) -> None:
     assert groups.is_stacked, "a text that grows needs room too"
 
 
+def test_responsive_row_leaves_room_for_the_texts_of_links(qtbot: QtBot) -> None:
+    links = [QToolButton(), QToolButton()]
+    for link in links:
+        link.setProperty("link", True)
+        link.setText("Edit as an expression")
+    row = ResponsiveRow(links[:1], links[1:])
+    qtbot.addWidget(row)
+    row.resize(sum(link.sizeHint().width() for link in links) - 20, 60)
+    row.show()
+    QApplication.processEvents()
+    assert row.is_stacked
+
+
 def test_long_tooltip_is_truncated() -> None:
     """Qt takes half a minute to lay out a million characters."""
     tip = plain_tool_tip("<word> " * 200_000)
