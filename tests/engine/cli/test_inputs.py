@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from engine import InputError
 from engine.cli.arguments import parse_inputs
 from engine.document.files import to_workflow
-from engine.runner.declared_inputs import MAX_FILE_BYTES, declared_inputs
+from engine.nodes.input import InputConfig
+from engine.runner.declared_inputs import MAX_FILE_BYTES, declared_inputs, read_parameters
 from tests.engine.cli.kit import document, echo
 from tests.wording import mentions
 
@@ -114,6 +115,13 @@ def test_unknown_input_lists_the_inputs():
         parse_inputs(workflow("number", 5), ["valeu=1"])
     assert 'no input "valeu"' in caught.value.message
     assert caught.value.remedy == 'Inputs: value (number, default "5").'
+
+
+@pytest.mark.parametrize("name", ["valeu", "VALUE"])
+def test_unknown_input_of_a_run_is_answered_with_the_most_similar_one(name: str):
+    with pytest.raises(InputError) as caught:
+        read_parameters({"value": InputConfig(), "other": InputConfig()}, {name: "x", "other": "y"})
+    assert '"value"?' in caught.value.remedy
 
 
 def test_missing_value_lists_the_inputs():
