@@ -259,7 +259,7 @@ def _search(parameters: WebSearchParameters) -> Value:
         ) from error
     keys = {"title": "title", "url": "href", "text": "body"}
     return [
-        {name: str(result.get(key, ""))[:_MAX_TEXT_LENGTH] for name, key in keys.items()}
+        {name: str(result.get(key) or "")[:_MAX_TEXT_LENGTH] for name, key in keys.items()}
         for result in found[: parameters.max_results]
     ]
 

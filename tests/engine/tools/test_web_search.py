@@ -69,6 +69,12 @@ async def test_results_have_title_url_and_text(engine: type[Engine]) -> None:
     assert "l=de-de" in engine.asked[0]
 
 
+async def test_missing_part_of_a_result_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    hit = {"title": "Tides", "href": "https://example.org/", "body": None}
+    monkeypatch.setattr(ddgs.DDGS, "text", lambda *_query, **_how: [hit])
+    assert await search(query="tides") == [{"title": "Tides", "url": "https://example.org/", "text": ""}]
+
+
 async def test_number_of_results_is_limited(engine: type[Engine]) -> None:
     engine.hits = [(f"Tides {n}", f"https://example.org/{n}", "tides " + "x" * 5000) for n in range(20)]
     found = await search(query="tides", max_results=3)
