@@ -62,8 +62,8 @@ HOW_TO_NAME: Final = "Name a model of the catalog, a file of the hub (OWNER/REPO
 
 _GB: Final = 1_000_000_000
 _MAX_ADDRESS_LENGTH: Final = 4_000
-_IN_REPOSITORY: Final = re.compile(r"([\w.-]+/[\w.-]+)/(.+)", re.ASCII)
-_REPOSITORY: Final = re.compile(r"([\w.-]+/(?!\S+\.gguf$)[\w.-]+)(/tree/.*)?", re.ASCII)
+_IN_REPOSITORY: Final = re.compile(r"(\w[\w.-]*/\w[\w.-]*)/(.+)", re.ASCII)
+_REPOSITORY: Final = re.compile(r"(\w[\w.-]*/(?!\S+\.gguf$)\w[\w.-]*)(/tree/.*)?", re.ASCII)
 _FILE_NAME: Final = re.compile(r"[\w(\[][\w.+@()\[\], -]{0,150}\.gguf", re.IGNORECASE)
 _MAX_PARTS: Final = 99
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})

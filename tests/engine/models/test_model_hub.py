@@ -236,6 +236,13 @@ async def test_another_file_of_the_same_name_is_not_that_model(hub: LoopbackHub,
     assert (await find_model_file(f"maker/model/{name}", keys())).is_downloaded
 
 
+@pytest.mark.parametrize("name", ["../model", "maker/..", "./model", "../maker/model.gguf"])
+async def test_path_of_a_folder_is_no_repository(hub: LoopbackHub, name: str) -> None:
+    with pytest.raises(ModelError, match="There is no model"):
+        await find_model_file(name, keys())
+    assert hub.asked == []
+
+
 @pytest.mark.parametrize("name", ["maker/model", "HUB/maker/model", "HUB/maker/model/tree/main?show_file_info=x#top"])
 async def test_repository_is_asked_for_one_of_its_files(hub: LoopbackHub, name: str) -> None:
     with pytest.raises(ModelError) as caught:
