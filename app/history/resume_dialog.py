@@ -16,6 +16,7 @@ from app.history.run_labels import NodeTitles, capitalized, node_titles, path_la
 from engine.document.files import load, loads
 from engine.document.model import Settings, Workflow
 from engine.errors import EngineError
+from engine.models.providers import runs_on_own_machine
 from engine.runner.options import RunOptions, options_with_stored
 from engine.store.resume import UnknownCall, unknown_calls
 from engine.store.store_protocol import RunSummary, Store
@@ -132,8 +133,9 @@ def _ask_for_document(parent: QWidget, info: ResumeInfo, chosen: Callable[[Workf
 def _ask_about_calls(parent: QWidget, info: ResumeInfo, resume: Callable[[], object]) -> QMessageBox:
     calls, titles = info.calls, node_titles(info.ran)
     one = len(calls) == 1
+    is_billed = any(call.model and not runs_on_own_machine(call.model) for call in calls)
     risks = [
-        "A model call may have been billed." if any(call.model for call in calls) else "",
+        "A model call may have been billed." if is_billed else "",
         "A tool may already have taken effect: check this first." if any(call.tool for call in calls) else "",
     ]
     return ask_question(

@@ -8,13 +8,16 @@ import pytest
 from PySide6.QtWidgets import QMessageBox, QPushButton
 from pytestqt.qtbot import QtBot
 
+from app.history.resume_dialog import Budget, ResumeInfo, ask_before_resume
 from app.session import Session
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench
 from engine.document.files import save
 from engine.document.operations import SetConfig
 from engine.events import RunResumed
+from engine.models.protocol import EMBEDDED_MODEL
 from engine.store import RunStatus, Store
+from engine.store.resume import UnknownCall
 from tests.app.history.stored_runs import refine, refine_script
 from tests.app.window.conftest import answer, ended, open_file, press, question
 
@@ -140,6 +143,14 @@ def iterations(session: Session) -> list[str]:
     """The results of the loop of the run that is shown."""
     assert session.shown.view_model is not None
     return [str(iteration.result) for iteration in session.shown.view_model.loops["loop"].iterations]
+
+
+@pytest.mark.parametrize(("model", "is_billed"), [(EMBEDDED_MODEL, False), ("openai/gpt-4o-mini", True)])
+def test_call_of_a_local_model_is_not_called_billed(workbench: Workbench, model: str, *, is_billed: bool) -> None:
+    info = ResumeInfo(refine(), Budget(), (UnknownCall("loop[1].draft", model),), None, [])
+    ask_before_resume(workbench.window, info, lambda _document: None)
+    assert ("billed" in question(workbench.window).informativeText()) is is_billed
+    answer(workbench.window, "Cancel")
 
 
 def test_run_resumed_by_another_program_stays_displayed_with_the_error(
