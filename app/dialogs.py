@@ -66,10 +66,19 @@ class FileDialogs:
         dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
         _show(dialog, chosen)
 
-    def save_file(self, parent: QWidget, suggestion: Path, filters: str, chosen: Callable[[Path], None]) -> None:
-        """Ask where to save."""
+    def save_file(
+        self,
+        parent: QWidget,
+        suggestion: Path,
+        filters: str,
+        chosen: Callable[[Path], None],
+        *,
+        is_replaced: bool = True,
+    ) -> None:
+        """Ask where to save, and whether to replace an existing file, if it would be replaced."""
         dialog = QFileDialog(parent, "Save as", str(suggestion.parent), filters)
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.setOption(QFileDialog.Option.DontConfirmOverwrite, not is_replaced)
         for name_filter, suffix in SUFFIX_BY_FILTER.items():
             if filters == SAVE_FILTER and suggestion.name.lower().endswith(suffix):
                 dialog.selectNameFilter(name_filter)

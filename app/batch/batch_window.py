@@ -375,7 +375,7 @@ class BatchWindow(QDialog):
         return self.batch is not None or self._worker.is_busy
 
     def _ask_for_target(self) -> None:
-        self._asker.save_file(self, self._folder / "results.csv", RESULTS_FILTER, self.write_to)
+        self._asker.save_file(self, self._folder / "results.csv", RESULTS_FILTER, self.write_to, is_replaced=False)
 
     def _read(self, read: Callable[[], Table]) -> None:
         self._worker.ask(read, self._table_read, self._read_failed)

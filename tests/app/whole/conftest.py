@@ -39,7 +39,9 @@ class Answers:
         if self.path is not None:
             chosen([self.path])
 
-    def save_file(self, parent: QWidget, suggestion: Path, filters: str, chosen: Callable[[Path], None]) -> None:
+    def save_file(
+        self, parent: QWidget, suggestion: Path, filters: str, chosen: Callable[[Path], None], **_how: bool
+    ) -> None:
         if self.path is not None:
             chosen(self.path)
 

@@ -37,7 +37,9 @@ class Answers:
         if self.to_open:
             chosen(self.to_open)
 
-    def save_file(self, _parent: QWidget, suggestion: Path, _filters: str, chosen: Callable[[Path], None]) -> None:
+    def save_file(
+        self, _parent: QWidget, suggestion: Path, _filters: str, chosen: Callable[[Path], None], **_how: bool
+    ) -> None:
         self.suggested = suggestion
         if self.to_save is not None:
             chosen(self.to_save)

@@ -72,6 +72,20 @@ def test_save_dialog_suggests_a_path(workbench: Workbench, tmp_path: Path) -> No
     assert chosen == [tmp_path / "mine.loop.json"]
 
 
+def test_only_a_file_that_would_be_replaced_is_asked_about(workbench: Workbench, tmp_path: Path) -> None:
+    chosen: list[Path] = []
+    file = tmp_path / "results.csv"
+    file.touch()
+    FileDialogs().save_file(workbench.window, file, "All files (*)", chosen.append, is_replaced=False)
+    box = dialog(workbench)
+    assert box.testOption(QFileDialog.Option.DontConfirmOverwrite)
+    box.accept()
+    assert chosen == [file]
+
+    FileDialogs().save_file(workbench.window, file, "All files (*)", chosen.append)
+    assert not dialog(workbench).testOption(QFileDialog.Option.DontConfirmOverwrite)
+
+
 @pytest.mark.parametrize(
     ("suggested", "chosen_filter", "name"),
     [
