@@ -190,6 +190,8 @@ class CloseController(QObject):
         else:
             text, title = f"{names} {verb} still running.", "Run in background"
             detail = "It can finish in the background. You will be notified when it ends."
+        if any(document.has_draft_answer for document in documents):
+            detail += " What you have typed as an answer is not saved: copy it, or cancel and send it."
         answers = [(title, _Role.AcceptRole, leave), ("Stop", _Role.DestructiveRole, stop)]
         ask_question(self._window, text, detail, answers)
 

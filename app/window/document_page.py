@@ -248,6 +248,11 @@ class DocumentPage(QWidget):
         self.chat_created.emit(chat)
         return chat
 
+    @property
+    def has_draft_answer(self) -> bool:
+        """Whether the user has typed an answer to a question of the run that is not sent yet."""
+        return self.questions.has_draft or ("chat" in vars(self) and self.chat.questions.has_draft)
+
     def show_chat(self) -> bool:
         """Show the chat; returns False if the workflow has no text to chat with."""
         if self._chat_access is None or self.chat.given is None:

@@ -106,6 +106,13 @@ class QuestionCard(QFrame):
         self.buttons[0].setProperty("primary", True)
         self._arrange(is_column=is_column)
 
+    @property
+    def has_draft(self) -> bool:
+        """Whether the user has typed something that is not sent yet."""
+        return bool(
+            self.comment.text() or self.answer.toPlainText() or (self._is_edited and self.value.document().isModified())
+        )
+
     def _text_field(self, name: str, text: str) -> QPlainTextEdit:
         field = QPlainTextEdit(self)
         field.setAccessibleName(name)
@@ -234,6 +241,11 @@ class QuestionStack(QFrame):
     def count(self) -> int:
         """The number of open questions."""
         return len(self._cards)
+
+    @property
+    def has_draft(self) -> bool:
+        """Whether the user has typed something into a card that is not sent yet."""
+        return any(card.has_draft for card in self._cards.values())
 
     def show_question_of(self, node_id: str) -> None:
         """Show and focus the question of a node, if it has one."""

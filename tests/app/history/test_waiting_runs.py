@@ -187,6 +187,19 @@ def test_window_closes_while_a_run_waits_and_the_answer_comes_later(
     qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED)
 
 
+@pytest.mark.parametrize("field", ["value", "comment", ""])
+def test_closing_says_that_a_typed_answer_is_not_saved(workbench: Workbench, field: str, qtbot: QtBot) -> None:
+    document = waiting(workbench, approval(), qtbot)
+    card = asked(workbench, document, qtbot)
+    if field:
+        QTest.keyClicks(getattr(card, field), "x")
+    workbench.closing.close_document(document)
+    assert ("not saved" in question(workbench.window).informativeText()) is bool(field)
+    answer(workbench.window, "Cancel")
+    press(card, "Approve")
+    outputs(document, qtbot)
+
+
 def test_offer_of_a_waiting_run_goes_when_its_document_resumes_it(
     make_window: MakeWindow, tmp_path: Path, qtbot: QtBot
 ) -> None:
