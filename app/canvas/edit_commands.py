@@ -30,7 +30,7 @@ from app.timers import call_later
 from app.worker import Worker
 from engine.document.clipboard import PASTE_OFFSET, copy_fragment, fragment_of, paste_fragment, read_fragment
 from engine.document.model import Workflow
-from engine.document.operations import AddNode, AddNodes, Batch, Connect, Operation, OperationError
+from engine.document.operations import AddNodes, Batch, Connect, Operation, OperationError
 from engine.nodes.json_values import can_ever_fit
 from engine.nodes.spec import PAIR_BY_START, Pair
 from engine.nodes.subflow import SUBFLOW
@@ -63,11 +63,6 @@ class _Paste:
     def title(self) -> str:
         """See `Operation.title`."""
         return self.step.title
-
-    @property
-    def node_ids(self) -> list[str]:
-        """Ids of the new nodes."""
-        return [node.id for part in self.step.operations if isinstance(part, AddNodes) for node in part.nodes]
 
     def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
         """Return the result."""
@@ -142,14 +137,18 @@ class Clipboard:
             return
         paste = self._session.attempt(partial(prepare, workflow))
         if paste is not None and self._session.do(paste):
-            self.added(paste.node_ids)
+            self.added(_added_ids(paste.step))
 
     def _add_prepared(self, prepare: _Prepare, paste: _Paste) -> None:
         """Add nodes, and select them in another turn of the event loop."""
         if paste.before is not self._session.workflow:  # edited in the meantime
             self._add(prepare, in_background=False)
         elif self._session.do(paste):
-            call_later(self._worker, partial(self.added, paste.node_ids))
+            call_later(self._worker, partial(self.added, _added_ids(paste.step)))
+
+
+def _added_ids(step: Batch) -> list[str]:
+    return [node.id for part in step.operations if isinstance(part, AddNodes) for node in part.nodes]
 
 
 def _prepared(
@@ -277,7 +276,7 @@ class EditCommands(QObject):
         step = self._session.attempt(lambda: loop_edits.wrap(self._gestures.document, wanted, pair))
         if step is None or not self._rearrange(step):
             return None
-        loop = next(operation.node.id for operation in step.operations if isinstance(operation, AddNode))
+        loop = _added_ids(step)[0]
         self._session.select([loop])
         return loop
 
@@ -317,7 +316,7 @@ class EditCommands(QObject):
         """Apply an edit, select what it adds, and bring the document into view; return False if it was refused."""
         if not self._session.do(step):
             return False
-        rect = self._select([operation.node.id for operation in step.operations if isinstance(operation, AddNode)])
+        rect = self._select(_added_ids(step))
         self.arranged.emit(rect)
         return True
 

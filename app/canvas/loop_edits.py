@@ -22,7 +22,7 @@ from app.canvas.operation_builders import (
 )
 from app.node_layout import COLUMN_GAP, Box, Position
 from engine.document.model import Edge, Node, Workflow
-from engine.document.operations import AddNode, Batch, Connect, Disconnect, Operation, OperationError, RemoveNodes
+from engine.document.operations import AddNodes, Batch, Connect, Disconnect, Operation, OperationError, RemoveNodes
 from engine.nodes.node_names import node_name
 from engine.nodes.node_registry import Registry
 from engine.nodes.spec import Pair
@@ -100,7 +100,7 @@ def wrap(document: Document, node_ids: Iterable[str], pair: Pair) -> Batch:
     outgoing = [edge for edge in workflow.edges if edge.source[0] in inside and edge.target[0] not in inside]
     result = _result_end(document, body, outgoing, pair)
     added = add(workflow, spec, (0.0, 0.0))
-    operations: list[Operation] = [AddNode(added.first), AddNode(added.last)]
+    operations: list[Operation] = [AddNodes((added.first, added.last))]
     body_end = f"{added.first.id}.{pair.body_ports[0]}"
     leading = successors(workflow, document.structure)
     ending = reachable(reverse(leading), [result.partition(".")[0]] if result else body)

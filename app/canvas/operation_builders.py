@@ -13,7 +13,7 @@ from app.canvas.node_card import validated_config
 from app.node_layout import Position, layout_entries
 from engine.document.model import Edge, Node, Workflow, make_id
 from engine.document.operations import (
-    AddNode,
+    AddNodes,
     Batch,
     Connect,
     Disconnect,
@@ -115,16 +115,16 @@ def add(workflow: Workflow, spec: AnySpec, position: Position, *, tool: str = ""
     known = all_tools().get(tool)
     title = spec.title if known is None else known.title.partition(" (")[0]
     node = last = new_node(title, spec.type, {"tool": tool} if tool else {}, taken)
-    operations: list[Operation] = [AddNode(node)]
+    nodes = (node,)
     positions = {node.id: position}
     pair = PAIR_BY_START.get(spec.type)
     if pair is not None:
         taken.add(node.id)
         last = new_node(pair.end.capitalize(), pair.end, {pair.field: node.id}, taken)
-        operations.append(AddNode(last))
+        nodes = (node, last)
         positions[last.id] = (position[0] + BODY_ROOM, position[1])
-    operations.append(set_positions(workflow, positions))
-    return AddedNode(f"Add {display_title(spec)}", tuple(operations), node, last)
+    operations = (AddNodes(nodes), set_positions(workflow, positions))
+    return AddedNode(f"Add {display_title(spec)}", operations, node, last)
 
 
 def new_node(title: str, node_type: str, config: dict[str, Value], taken: set[str]) -> Node:

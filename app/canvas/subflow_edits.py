@@ -22,7 +22,7 @@ from engine.document.files import dumps
 from engine.document.migrate import upgraded_copy
 from engine.document.model import Edge, Node, Workflow, make_id
 from engine.document.operations import (
-    AddNode,
+    AddNodes,
     Batch,
     Connect,
     Disconnect,
@@ -84,7 +84,7 @@ def extract_subflow(document: Document, node_ids: Iterable[str]) -> Batch:
     ends = {source: f"{subflow.id}.{node.id}" for source, node in outputs.items()}
     operations = [
         RemoveNodes(tuple(body)),
-        AddNode(subflow),
+        AddNodes((subflow,)),
         *(_connect(edge) for edge in _outer_edges(leading, groups, inputs, subflow.id)),
         *_reconnections(workflow, inside, lambda edge: [_edge(ends[edge.from_], edge.to, edge.model_extra)], unused),
         *_in_place_of(document, body, subflow),
@@ -149,7 +149,7 @@ def inline_subflow(document: Document, node_id: str) -> Batch:
     layout["nodes"] |= {name: entries[one] for one, name in names.items() if one in entries}
     operations = [
         RemoveNodes((node_id,)),
-        *(AddNode(rename_references(one.model_copy(update={"id": names[one.id]}), names)) for one in kept),
+        AddNodes(tuple(rename_references(one.model_copy(update={"id": names[one.id]}), names) for one in kept)),
         *(_connect(edge) for groups in joined.values() for group in groups for edge in group),
         *_reconnections(workflow, {node_id}, used),
         set_positions(workflow.model_copy(update={"layout": layout}), placed),

@@ -22,12 +22,12 @@ from app.theme.widgets import STRETCH, IconLabel, PlainLabel, discard, hbox, pus
 from engine.document.model import Node, Workflow, make_id, unique_id
 from engine.document.operations import (
     UNSET,
-    AddNode,
+    AddNodes,
     Batch,
     Connect,
     Disconnect,
     Operation,
-    RemoveNode,
+    RemoveNodes,
     RenameNode,
     SetConfig,
     SetLayout,
@@ -82,7 +82,7 @@ def _missing_exit(problem: Problem, structure: Structure) -> Iterator[QuickFix]:
     pair = PAIR_BY_START[workflow.node(loop).type]
     exit_id = unique_id(workflow, pair.end)
     place = _beside(workflow, loop, 2 * COLUMN)
-    operations: list[Operation] = [AddNode(Node(id=exit_id, type=pair.end, config={pair.field: loop}))]
+    operations: list[Operation] = [AddNodes((Node(id=exit_id, type=pair.end, config={pair.field: loop}),))]
     if place is not None:
         operations.append(SetLayout(("nodes", exit_id), place))
     yield QuickFix(f"Add the missing {pair.end}", Batch(f"Add {exit_id}", tuple(operations)))
@@ -90,7 +90,7 @@ def _missing_exit(problem: Problem, structure: Structure) -> Iterator[QuickFix]:
 
 def _exit_without_loop(problem: Problem, structure: Structure) -> Iterator[QuickFix]:
     end = structure.workflow.node(problem.node or "").type
-    yield QuickFix(f"Remove the {end}", RemoveNode(problem.node or ""))
+    yield QuickFix(f"Remove the {end}", RemoveNodes((problem.node or "",)))
 
 
 def _unknown_loop(problem: Problem, structure: Structure) -> Iterator[QuickFix]:
@@ -171,7 +171,7 @@ def _feedback_end(problem: Problem, structure: Structure) -> Iterator[QuickFix]:
 def _no_output(_problem: Problem, structure: Structure) -> Iterator[QuickFix]:
     workflow = structure.workflow
     output = unique_id(workflow, "result")
-    operations: list[Operation] = [AddNode(Node(id=output, type="output", title="Result"))]
+    operations: list[Operation] = [AddNodes((Node(id=output, type="output", title="Result"),))]
     inside = {*structure.parent, *structure.bodies}
     ends = [node for node in structure.order if node not in structure.links_from and node not in inside]
     if len(ends) == 1:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from engine.document.migrate import upgraded_config
 from engine.document.model import Node, Workflow, unique_id
 from engine.document.operations import (
-    AddNode,
+    AddNodes,
     Connect,
     Operation,
     OperationError,
@@ -97,7 +97,7 @@ class Builder:
         copied = upgraded_config(node_type, _own_copy(values, f'The config of node "{shown(node_id)}"', 3))
         pins = _own_copy(dict(pinned or {}), f'The pinned values of node "{shown(node_id)}"', 3)
         node = Node(id=node_id, type=node_type, title=title, config=copied, enabled=enabled, pinned=pins)
-        self._do(AddNode(node))
+        self._do(AddNodes((node,)))
         return NodeHandle(node_id)
 
     def connect(self, source: str, target: str) -> None:

@@ -11,7 +11,7 @@ type, or a port exists, is found by validation.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, Protocol, cast
@@ -450,33 +450,20 @@ def _arrow(source: str, target: str) -> str:
     return f"{shown(source.partition('.')[0])} → {shown(target.partition('.')[0])}"
 
 
-@dataclass(frozen=True, slots=True)
-class AddNode:
-    """Adds a node at the end of the list."""
-
-    node: Node
-
-    @property
-    def title(self) -> str:
-        """See `Operation.title`."""
-        return f"Add {shown(self.node.id)}"
-
-    def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
-        """Fail if the id is taken or invalid, or if the config is not JSON."""
-        _require_addable(self.node, workflow.nodes_by_id)
-        return changed(workflow, self.title, nodes=(*workflow.nodes, self.node))
+def _one_or_many(node_ids: Sequence[str]) -> str:
+    return shown(node_ids[0]) if len(node_ids) == 1 else f"{len(node_ids)} nodes"
 
 
 @dataclass(frozen=True, slots=True)
 class AddNodes:
-    """Adds nodes at the end of the list, faster than one at a time."""
+    """Adds nodes at the end of the list."""
 
     nodes: tuple[Node, ...]
 
     @property
     def title(self) -> str:
         """See `Operation.title`."""
-        return f"Add {len(self.nodes)} nodes"
+        return f"Add {_one_or_many([node.id for node in self.nodes])}"
 
     def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
         """Fail if an id is taken or invalid, or if a config is not JSON."""
@@ -488,24 +475,8 @@ class AddNodes:
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveNode:
-    """Removes a node with its edges and its position."""
-
-    node_id: str
-
-    @property
-    def title(self) -> str:
-        """See `Operation.title`."""
-        return f"Remove {shown(self.node_id)}"
-
-    def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
-        """Fail if there is no such node. If nodes share an id, remove the first one and keep the edges."""
-        return _without(workflow, (self.node_id,), self.title)
-
-
-@dataclass(frozen=True, slots=True)
 class RemoveNodes:
-    """Removes nodes with their edges and positions, faster than one at a time.
+    """Removes nodes with their edges and positions.
 
     Attributes:
         node_ids: Their ids, without repetition.
@@ -516,11 +487,25 @@ class RemoveNodes:
     @property
     def title(self) -> str:
         """See `Operation.title`."""
-        return f"Remove {len(self.node_ids)} nodes"
+        return f"Remove {_one_or_many(self.node_ids)}"
 
     def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
         """Fail if there is no such node. If nodes share an id, remove the first one and keep the edges."""
-        return _without(workflow, self.node_ids, self.title)
+        remaining = dict.fromkeys(self.node_ids)
+        nodes: list[Node] = []
+        for node in workflow.nodes:
+            if node.id in remaining:
+                del remaining[node.id]
+            else:
+                nodes.append(node)
+        for node_id in remaining:
+            index_of(workflow, node_id)  # raises for a missing node
+        gone = set(self.node_ids) - {node.id for node in nodes}
+        if not gone:
+            return changed(workflow, self.title, nodes=tuple(nodes))
+        edges = tuple(edge for edge in workflow.edges if edge.source[0] not in gone and edge.target[0] not in gone)
+        layout = _renamed_positions(workflow, dict.fromkeys(gone))
+        return changed(workflow, self.title, nodes=tuple(nodes), edges=edges, layout=layout)
 
 
 @dataclass(frozen=True, slots=True)
@@ -683,24 +668,6 @@ def _with_node(workflow: Workflow, words: str, node_id: str, **values: object) -
     index = index_of(workflow, node_id)
     node = workflow.nodes[index].model_copy(update=values)
     return changed(workflow, words, nodes=(*workflow.nodes[:index], node, *workflow.nodes[index + 1 :]))
-
-
-def _without(workflow: Workflow, node_ids: tuple[str, ...], title: str) -> tuple[Workflow, Operation]:
-    remaining = dict.fromkeys(node_ids)
-    nodes: list[Node] = []
-    for node in workflow.nodes:
-        if node.id in remaining:
-            del remaining[node.id]
-        else:
-            nodes.append(node)
-    for node_id in remaining:
-        index_of(workflow, node_id)  # raises for a missing node
-    gone = set(node_ids) - {node.id for node in nodes}
-    if not gone:
-        return changed(workflow, title, nodes=tuple(nodes))
-    edges = tuple(edge for edge in workflow.edges if edge.source[0] not in gone and edge.target[0] not in gone)
-    layout = _renamed_positions(workflow, dict.fromkeys(gone))
-    return changed(workflow, title, nodes=tuple(nodes), edges=edges, layout=layout)
 
 
 def _renamed_edge(edge: Edge, old: str, new: str) -> Edge:

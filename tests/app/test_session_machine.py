@@ -21,12 +21,12 @@ from engine.document.files import dumps, loads
 from engine.document.model import Node, Workflow, unique_id
 from engine.document.operations import (
     UNSET,
-    AddNode,
+    AddNodes,
     Batch,
     Connect,
     Disconnect,
     Operation,
-    RemoveNode,
+    RemoveNodes,
     RenameNode,
     SetConfig,
     SetDescription,
@@ -80,7 +80,7 @@ class SessionMachine(RuleBasedStateMachine):
 
     @rule(node_type=TYPES)
     def add(self, node_type: str) -> None:
-        self.do(AddNode(Node(id=unique_id(self.session.workflow, node_type), type=node_type)))
+        self.do(AddNodes((Node(id=unique_id(self.session.workflow, node_type), type=node_type),)))
 
     @precondition(lambda self: self.session.workflow.nodes)
     @rule(data=st.data(), text=TEXTS, enabled=st.booleans())
@@ -93,7 +93,7 @@ class SessionMachine(RuleBasedStateMachine):
             SetConfig(node, ("prompt",), UNSET),
             SetLayout(("nodes", node), {"x": 1, "y": 2}),
             RenameNode(node, f"{node}_b"),
-            RemoveNode(node),
+            RemoveNodes((node,)),
         ]
         self.do(data.draw(st.sampled_from(operations)))
 

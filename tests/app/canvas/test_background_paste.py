@@ -15,7 +15,7 @@ from app.timers import call_later
 from app.worker import wait_for_workers
 from engine.document.files import dumps
 from engine.document.model import Node
-from engine.document.operations import AddNode, RemoveNodes
+from engine.document.operations import AddNodes, RemoveNodes
 from tests.app.canvas.conftest import Hand, MakeCanvas
 
 BODY = ["loop", "draft", "exit"]
@@ -77,7 +77,7 @@ def test_document_edited_during_a_paste_keeps_both_edits(
     hand.session.select(BODY)
     act(hand)
     hand.session.do(RemoveNodes(("draft",)))
-    hand.session.do(AddNode(Node(id="loop_2", type="llm")))  # the id that the copy would have
+    hand.session.do(AddNodes((Node(id="loop_2", type="llm"),)))  # the id that the copy would have
     edited = hand.session.workflow
     qtbot.waitUntil(lambda: hand.session.selection == ("loop_3", "draft", "exit_2"))
     after = hand.session.workflow

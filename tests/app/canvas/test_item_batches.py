@@ -24,7 +24,7 @@ from app.canvas.node_item import NodeItem
 from app.node_layout import layout_entries
 from app.session import ReplaceDocument, Session, analyze_document
 from engine.document.model import Workflow
-from engine.document.operations import Batch, Disconnect, RemoveNode, SetLayout, SetTitle
+from engine.document.operations import Batch, Disconnect, RemoveNodes, SetLayout, SetTitle
 from engine.run_state.state import NodeState
 from tests.app.canvas.conftest import Hand, MakeCanvas, settle
 from tests.app.canvas.documents import node, workflow
@@ -54,7 +54,7 @@ def loops(count: int) -> Workflow:
 
 def remove_all(session: Session) -> None:
     ids = [each.id for each in session.workflow.nodes]
-    assert session.do(Batch("Delete nodes", tuple(RemoveNode(node_id) for node_id in ids)))
+    assert session.do(Batch("Delete nodes", tuple(RemoveNodes((node_id,)) for node_id in ids)))
 
 
 def complete(canvas: Canvas, qtbot: QtBot) -> None:
@@ -100,7 +100,7 @@ def test_opening_many_nodes_creates_none_at_once(make_session: MakeSession, qtbo
 def test_a_batch_of_nodes_is_created_at_once(hand: Hand) -> None:
     ids = ["task", "draft"]
     assert len(ids) == BATCH
-    hand.session.do(Batch("Delete nodes", tuple(RemoveNode(node_id) for node_id in ids)))
+    hand.session.do(Batch("Delete nodes", tuple(RemoveNodes((node_id,)) for node_id in ids)))
     hand.session.undo()
     assert set(hand.canvas.view.created_nodes) >= set(ids)
 
@@ -378,7 +378,7 @@ class Desk:
 
     def remove(self, number: int) -> None:
         ids = self.pick(number, 1 + number)
-        self.session.do(Batch("Delete nodes", tuple(RemoveNode(node_id) for node_id in ids)))
+        self.session.do(Batch("Delete nodes", tuple(RemoveNodes((node_id,)) for node_id in ids)))
 
     def replace(self, number: int) -> None:
         self.session.do(ReplaceDocument("Revert to saved", loops(number % 5)))

@@ -13,7 +13,7 @@ from app.canvas.run_view import RunDecorations
 from app.runs.run_view_model import RunViewModel
 from app.theme.tokens import DARK
 from engine.document.model import Node, Workflow
-from engine.document.operations import AddNode, SetConfig
+from engine.document.operations import AddNodes, SetConfig
 from engine.events import LoopIterationStarted, NodeAnswered, NodeStarted, NodeWaiting
 from engine.plan.structure import analyse
 from engine.run_state.state import NodeState
@@ -139,7 +139,7 @@ def test_new_run_clears_the_status_of_the_last_one(hand: Hand, qtbot: QtBot, tmp
 
 def test_node_added_after_the_run_has_no_status(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
     run(hand, qtbot, script(tmp_path))
-    hand.session.do(AddNode(Node(id="later", type="transform")))
+    hand.session.do(AddNodes((Node(id="later", type="transform"),)))
     assert state(hand, "later").state is None
     assert state(hand, "draft").state is NodeState.COMPLETED
 

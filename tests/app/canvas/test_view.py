@@ -18,6 +18,7 @@ from app.canvas.node_item import CanvasPort, NodeItem
 from app.canvas.viewer import MOST, ROOM
 from app.theme.style import style
 from app.theme.tokens import DARK, LIGHT
+from engine.document.operations import RemoveNodes
 from tests.app.canvas.conftest import Hand, MakeCanvas
 from tests.app.canvas.documents import node, workflow
 
@@ -136,7 +137,7 @@ def test_click_on_the_minimap_scrolls_there(hand: Hand, qtbot: QtBot) -> None:
     QTest.keyClick(minimap, Qt.Key.Key_Right)
     assert hand.canvas.viewer.center.x() == pytest.approx(here + 48, abs=2)
     picture = minimap.grab().toImage()
-    hand.session.do(__import__("engine.document.operations", fromlist=["RemoveNode"]).RemoveNode("draft"))
+    hand.session.do(RemoveNodes(("draft",)))
     qtbot.waitUntil(lambda: minimap.grab().toImage() != picture)
 
 

@@ -27,7 +27,7 @@ from app.workbench import Workbench
 from app.worker import THREAD_NAME
 from engine.document.builder import Builder
 from engine.document.files import dumps, save
-from engine.document.operations import RemoveNode, SetConfig, SetName
+from engine.document.operations import RemoveNodes, SetConfig, SetName
 from engine.events import AnyEvent
 from engine.models.protocol import Usage
 from engine.run_state.state import NodeState
@@ -69,7 +69,7 @@ def test_workflow_differences_are_described() -> None:
         "“Max iterations” of “Loop” was changed.",
         "“Prompt” of “Draft” was changed.",
     ]
-    less, _ = RemoveNode("text").apply(ran)
+    less, _ = RemoveNodes(("text",)).apply(ran)
     assert workflow_differences(ran, less) == ["“Output” was removed."]
     assert workflow_differences(less, ran) == ["“Output” was added."]
     named, _ = SetName("Other").apply(ran)

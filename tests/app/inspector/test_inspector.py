@@ -29,9 +29,9 @@ from app.theme.style import style
 from engine.document.clipboard import copy_fragment
 from engine.document.model import Node, Workflow
 from engine.document.operations import (
-    AddNode,
+    AddNodes,
     Batch,
-    RemoveNode,
+    RemoveNodes,
     RenameNode,
     SetConfig,
     SetLayout,
@@ -275,7 +275,7 @@ def test_node_can_be_disabled_by_keyboard(open_inspector: OpenInspector) -> None
 def test_removed_node_is_not_shown(open_inspector: OpenInspector) -> None:
     bench = open_inspector(refine())
     bench.select("draft")
-    bench.session.do(RemoveNode("draft"))
+    bench.session.do(RemoveNodes(("draft",)))
     assert isinstance(bench.inspector.page, WorkflowPage)
     bench.session.undo()
     bench.select("draft")
@@ -288,7 +288,7 @@ def test_reloaded_node_may_have_another_type(open_inspector: OpenInspector) -> N
     node = bench.session.node("merge")
     assert node is not None
     other = Node(id="merge", type="llm", config={"prompt": "Now a model."})
-    bench.session.do(Batch("Exchange", (RemoveNode("merge"), AddNode(other))))
+    bench.session.do(Batch("Exchange", (RemoveNodes(("merge",)), AddNodes((other,)))))
     assert bench.editor("prompt").edit.text() == "Now a model."
 
 
@@ -509,7 +509,7 @@ def test_pasted_node_shows_its_values(open_inspector: OpenInspector) -> None:
     bench = open_inspector(refine())
     bench.select("draft")
     assert "draft" in copy_fragment(bench.session.workflow, ["draft"])
-    bench.session.do(AddNode(Node(id="draft_2", type="llm", config={"prompt": "other"})))
+    bench.session.do(AddNodes((Node(id="draft_2", type="llm", config={"prompt": "other"}),)))
     bench.select("draft_2")
     assert bench.editor("prompt").edit.text() == "other"
     assert bench.editor("temperature").number.text() == ""

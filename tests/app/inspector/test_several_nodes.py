@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication, QToolButton
 from app.inspector.editor import MULTIPLE_VALUES
 from app.inspector.properties_pages import NodesPage
 from engine.document.model import Node, Workflow
-from engine.document.operations import RemoveNode, SetConfig
+from engine.document.operations import RemoveNodes, SetConfig
 from engine.values import Value
 from tests.app.inspector.conftest import Bench, OpenInspector
 
@@ -178,9 +178,9 @@ def test_the_page_follows_changes_of_the_selection_and_of_the_document(several: 
     assert bench.editor("seed").number.text() == "1"
     bench.session.do(SetConfig("b", ("seed",), 2))
     assert bench.editor("seed").number.text() == ""
-    bench.session.do(RemoveNode("c"))
+    bench.session.do(RemoveNodes(("c",)))
     bench.select("a", "b")
-    bench.session.do(RemoveNode("b"))
+    bench.session.do(RemoveNodes(("b",)))
     assert bench.session.selection == ("a",)
     assert bench.page.node_type == "llm"
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pytestqt.qtbot import QtBot
 
 from engine.document.files import load
-from engine.document.operations import RemoveNode
+from engine.document.operations import RemoveNodes
 from tests.app.conftest import MakeSession
 from tests.app.window.conftest import SELF_REFINE
 
@@ -12,6 +12,6 @@ def test_change_is_analyzed(make_session: MakeSession, qtbot: QtBot) -> None:
     session = make_session(load(SELF_REFINE))
 
     with qtbot.waitSignal(session.analyzed):
-        session.do(RemoveNode("exit"))
+        session.do(RemoveNodes(("exit",)))
 
     assert "missing-exit" in {problem.code for problem in session.problems}

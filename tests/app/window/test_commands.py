@@ -16,7 +16,7 @@ from app.theme.style import style
 from app.window.command_palette import CommandPalette, PaletteEntry, ShortcutsDialog, matching
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench
-from engine.document.operations import RemoveNode, SetConfig
+from engine.document.operations import RemoveNodes, SetConfig
 from engine.tools.file_tools import READ_FILE
 from engine.tools.registry import set_tools
 from tests.app.window.conftest import saved
@@ -35,7 +35,7 @@ def shown(dialog: CommandPalette) -> list[str]:
 
 def test_undo_and_redo_actions_name_the_step(workbench: Workbench, self_refine: DocumentPage) -> None:
     assert not workbench.actions_by_name["undo"].isEnabled()
-    self_refine.session.do(RemoveNode("critique"))
+    self_refine.session.do(RemoveNodes(("critique",)))
     assert workbench.actions_by_name["undo"].text() == "Undo Remove critique"
 
     QTest.keyClick(workbench.window, Qt.Key.Key_Z, CONTROL)

@@ -11,7 +11,7 @@ from app.window.document_page import DocumentPage
 from app.workbench import Workbench
 from engine.document.builder import Builder
 from engine.document.files import dumps, load
-from engine.document.operations import AddNode, RemoveNodes, RenameNode, SetConfig
+from engine.document.operations import AddNodes, RemoveNodes, RenameNode, SetConfig
 from tests.app.window.conftest import Answers, open_file, saved
 
 
@@ -184,7 +184,7 @@ def test_saving_leaves_another_subflow_with_its_old_id_alone_and_says_so(
     session = self_refine.session
     other = session.workflow.node("subflow")
     session.do(RemoveNodes(("subflow",)))
-    session.do(AddNode(other.model_copy(update={"config": {"workflow": {"name": "Other"}}})))
+    session.do(AddNodes((other.model_copy(update={"config": {"workflow": {"name": "Other"}}}),)))
     answers.to_save = tmp_path / "parts.loop.json"
     edited_and_saved(workbench, inner, qtbot)
     assert session.workflow.node("subflow").config == {"workflow": {"name": "Other"}}

@@ -25,7 +25,7 @@ from engine.document import files
 from engine.document.builder import Builder
 from engine.document.files import load, save
 from engine.document.model import Workflow
-from engine.document.operations import RemoveNode, SetDescription, SetTitle
+from engine.document.operations import RemoveNodes, SetDescription, SetTitle
 from engine.nodes.node_registry import Registry
 from engine.plan.structure import Structure, analyse
 from tests.app.drag_and_drop import drag_and_drop
@@ -786,7 +786,7 @@ def test_workflow_is_exported_as_a_program_with_a_report(
 def test_workflow_with_errors_is_not_exported_as_a_program(
     workbench: Workbench, self_refine: DocumentPage, answers: Answers, tmp_path: Path
 ) -> None:
-    self_refine.session.do(RemoveNode("exit"))
+    self_refine.session.do(RemoveNodes(("exit",)))
     answers.to_save = tmp_path / "program.py"
 
     workbench.actions_by_name["export_python"].trigger()

@@ -11,7 +11,7 @@ from app.window.problems_panel import MOST_ROWS, ProblemRow
 from app.workbench import Workbench
 from engine.document.builder import Builder
 from engine.document.model import Node
-from engine.document.operations import AddNode, RemoveNode, SetConfig, SetSettings
+from engine.document.operations import AddNodes, RemoveNodes, SetConfig, SetSettings
 from engine.document.problems import Problem
 from tests.app.conftest import MakeSession
 from tests.app.window.conftest import press
@@ -24,7 +24,7 @@ def row(document: DocumentPage, code: str) -> ProblemRow:
 def broken(workbench: Workbench, document: DocumentPage, qtbot: QtBot) -> None:
     """Remove the exit, and open the Problems panel."""
     with qtbot.waitSignal(document.session.analyzed):
-        document.session.do(RemoveNode("exit"))
+        document.session.do(RemoveNodes(("exit",)))
     workbench.bottom_panel.unfold("problems")
 
 
@@ -179,7 +179,7 @@ def test_errors_come_before_warnings_and_are_labeled(make_session: MakeSession, 
 def test_a_problem_names_its_node_as_on_the_card(workbench: Workbench, qtbot: QtBot) -> None:
     document = workbench.documents.new()
     with qtbot.waitSignal(document.session.analyzed):
-        document.session.do(AddNode(Node(id="n1", type="llm", title="Draft")))
+        document.session.do(AddNodes((Node(id="n1", type="llm", title="Draft"),)))
     workbench.bottom_panel.unfold("problems")
     document.session.reveal_problems()
     assert 'node "Draft", port "input"' in row(document, "unconnected-port").accessibleName()

@@ -44,9 +44,9 @@ def fixed(workflow: Workflow, code: str, choice: int = 0) -> tuple[str, Workflow
 
 
 def without(workflow: Workflow, node: str) -> Workflow:
-    from engine.document.operations import RemoveNode
+    from engine.document.operations import RemoveNodes
 
-    return RemoveNode(node).apply(workflow)[0]
+    return RemoveNodes((node,)).apply(workflow)[0]
 
 
 def with_edge(workflow: Workflow, source: str, target: str) -> Workflow:

@@ -23,7 +23,7 @@ from app.window.run_dialog import RunDialog
 from app.workbench import Workbench
 from engine.document.builder import Builder
 from engine.document.model import Workflow
-from engine.document.operations import RemoveNode, SetConfig, SetSettings
+from engine.document.operations import RemoveNodes, SetConfig, SetSettings
 from engine.plan.structure import analyse
 from engine.run_state.state import NodeState
 from engine.store import Store, open_store
@@ -359,7 +359,7 @@ def test_document_without_file_tools_is_asked_for_no_folder(workbench: Workbench
 
 
 def test_errors_prevent_a_run_and_are_shown(workbench: Workbench, self_refine: DocumentPage) -> None:
-    self_refine.session.do(RemoveNode("exit"))
+    self_refine.session.do(RemoveNodes(("exit",)))
 
     QTest.keyClick(workbench.window, Qt.Key.Key_F5)
 

@@ -12,7 +12,6 @@ from engine.document.files import dumps, loads
 from engine.document.model import Edge, Node, Workflow
 from engine.document.operations import (
     UNSET,
-    AddNode,
     AddNodes,
     Batch,
     Connect,
@@ -20,7 +19,6 @@ from engine.document.operations import (
     Disconnect,
     Operation,
     OperationError,
-    RemoveNode,
     RemoveNodes,
     RenameNode,
     SetConfig,
@@ -71,30 +69,30 @@ def refusal(operation: Operation, workflow: Workflow = FLOW) -> str:
     return caught.value.message
 
 
-def test_node_is_added_at_the_end_or_at_an_index() -> None:
+def test_node_is_added_at_the_end() -> None:
     node = Node(id="new", type="llm", config={"a": [1]})
-    assert after(AddNode(node)).nodes == (*FLOW.nodes, node)
+    assert after(AddNodes((node,))).nodes == (*FLOW.nodes, node)
 
 
 def test_node_that_cannot_be_saved_is_refused() -> None:
-    assert 'already a node "draft"' in refusal(AddNode(Node(id="draft", type="llm")))
-    assert '"Not ok\\n"' in refusal(AddNode(Node(id="Not ok\n", type="llm")))
+    assert 'already a node "draft"' in refusal(AddNodes((Node(id="draft", type="llm"),)))
+    assert '"Not ok\\n"' in refusal(AddNodes((Node(id="Not ok\n", type="llm"),)))
     endless: dict[str, Any] = {}
     endless["x"] = endless
-    assert "more than 200 levels deep" in refusal(AddNode(Node(id="a", type="b", config=endless)))
-    assert refusal(AddNode(Node(id="a", type="b", config={"x": [float("nan")]}))).startswith(
+    assert "more than 200 levels deep" in refusal(AddNodes((Node(id="a", type="b", config=endless),)))
+    assert refusal(AddNodes((Node(id="a", type="b", config={"x": [float("nan")]}),))).startswith(
         'The config of node "a", "x.0": '
     )
     with_key = Node.model_validate({"id": "a", "type": "b", "more": {1, 2}})
-    assert mentions(refusal(AddNode(with_key)), 'Node "a", "more": … Python type set')
+    assert mentions(refusal(AddNodes((with_key,))), 'Node "a", "more": … Python type set')
 
 
 def test_node_is_removed_with_edges_and_position_and_restored_in_order() -> None:
-    done = after(RemoveNode("draft"))
+    done = after(RemoveNodes(("draft",)))
     assert [node.id for node in done.nodes] == ["text", "loop", "judge", "exit"]
     assert [str(edge) for edge in done.edges] == ["text.value -> loop.input", "judge.done -> exit.input"]
     assert done.layout == {"nodes": {"text": {"x": 0, "y": 0}, "exit": {"x": 3, "y": 4}}, "frames": {}}
-    assert 'no node "gone\\n"' in refusal(RemoveNode("gone\n"))
+    assert 'no node "gone\\n"' in refusal(RemoveNodes(("gone\n",)))
 
 
 def test_removing_many_nodes_equals_removing_each() -> None:
@@ -102,7 +100,7 @@ def test_removing_many_nodes_equals_removing_each() -> None:
     done, back = RemoveNodes(gone).apply(FLOW)
     one_by_one = FLOW
     for node_id in gone:
-        one_by_one = after(RemoveNode(node_id), one_by_one)
+        one_by_one = after(RemoveNodes((node_id,)), one_by_one)
     assert done == one_by_one
     assert [node.id for node in done.nodes] == ["loop", "exit"]
     assert done.layout == {"nodes": {"exit": {"x": 3, "y": 4}}, "frames": {}}
@@ -114,7 +112,7 @@ def test_adding_many_nodes_and_edges_equals_adding_each() -> None:
     nodes = (Node(id="one", type="llm"), Node(id="two", type="llm"))
     edges = (Connect("draft.output", "one.input"), Connect("one.output", "two.input", {"colour": "red"}))
     both = Batch("both", (AddNodes(nodes), ConnectAll(edges)))
-    assert after(both) == after(Batch("each", (*map(AddNode, nodes), *edges)))
+    assert after(both) == after(Batch("each", (*(AddNodes((node,)) for node in nodes), *edges)))
     assert both.apply(FLOW)[1].apply(after(both))[0] == FLOW
     assert 'already a node "one"' in refusal(AddNodes((*nodes, nodes[0])))
     assert 'already a node "draft"' in refusal(AddNodes((Node(id="draft", type="llm"),)))
@@ -125,14 +123,14 @@ def test_adding_many_nodes_and_edges_equals_adding_each() -> None:
 
 def test_first_of_two_nodes_with_one_id_is_removed_and_edges_stay() -> None:
     twin = Node(id="draft", type="transform")
-    done = after(RemoveNode("draft"), FLOW.model_copy(update={"nodes": (*FLOW.nodes, twin)}))
+    done = after(RemoveNodes(("draft",)), FLOW.model_copy(update={"nodes": (*FLOW.nodes, twin)}))
     assert done.node("draft") == twin
     assert done.edges == FLOW.edges
 
 
 def test_undone_node_leaves_edges_that_already_named_it() -> None:
     dangling = Workflow(edges=(Edge(from_="new.a", to="new.b"),), layout={"nodes": {"new": 1}})
-    assert after(AddNode(Node(id="new", type="x")), dangling).edges == dangling.edges
+    assert after(AddNodes((Node(id="new", type="x"),)), dangling).edges == dangling.edges
 
 
 def test_edge_is_added_at_the_end_with_other_keys() -> None:
@@ -145,11 +143,11 @@ def test_cached_properties_follow_nodes_and_edges() -> None:
     assert FLOW.node("judge") is FLOW.nodes[3]
     assert FLOW.edges_into["judge"] == [FLOW.edges[2]]
 
-    done = after(Batch("both", (AddNode(Node(id="new", type="llm")), Connect("draft.output", "new.input"))))
+    done = after(Batch("both", (AddNodes((Node(id="new", type="llm"),)), Connect("draft.output", "new.input"))))
 
     assert done.node("new") is done.nodes[-1]
     assert done.edges_into["new"] == [done.edges[-1]]
-    assert "new" not in after(RemoveNode("new"), done).edges_into
+    assert "new" not in after(RemoveNodes(("new",)), done).edges_into
 
 
 def test_existing_or_dangling_edge_is_refused() -> None:
@@ -260,7 +258,7 @@ def test_renaming_a_node_updates_edges_position_pair_and_texts() -> None:
         "list": ["loop.last.draft", {"deep": "{{nodes.draft}} {{nodes.draft"}, 3, None],
         "loop": "draft",
     }
-    flow = after(AddNode(Node(id="other", type="llm", config=texts)))
+    flow = after(AddNodes((Node(id="other", type="llm", config=texts),)))
     done = after(RenameNode("draft", "sketch"), flow)
     assert done.node("other").config == {
         "prompt": "{{loop.last.sketch}} {{ loop.parent.last.sketch.output + nodes.sketch }} \\{{nodes.draft}} nodes.a",
@@ -281,7 +279,7 @@ def test_renamed_loop_or_router_is_still_named_by_its_partner() -> None:
 def test_nodes_of_a_nested_workflow_are_not_renamed() -> None:
     inner = Workflow(nodes=(Node(id="draft", type="llm", config={"prompt": "{{loop.last.draft}}"}),)).to_json()
     part = Node(id="part", type="subflow", config={"file": "part.loop.json", "workflow": inner})
-    assert after(RenameNode("draft", "sketch"), after(AddNode(part))).node("part") == part
+    assert after(RenameNode("draft", "sketch"), after(AddNodes((part,)))).node("part") == part
 
 
 def test_renamed_node_takes_its_position_instead_of_a_leftover() -> None:
@@ -303,14 +301,14 @@ def test_rename_with_many_unclosed_templates_is_fast() -> None:
 
 def test_invalid_layout_stays_unchanged() -> None:
     flow = FLOW.model_copy(update={"layout": {"nodes": 5}})
-    assert after(RemoveNode("draft"), flow).layout == {"nodes": 5}
+    assert after(RemoveNodes(("draft",)), flow).layout == {"nodes": 5}
     assert '"draft" needs an object around it' in refusal(SetLayout(("nodes", "draft"), {}), flow)
 
 
 def test_batch_is_applied_completely_or_not_at_all() -> None:
-    good = Batch("Two", (AddNode(Node(id="new", type="x")), Connect("draft.output", "new.input")))
+    good = Batch("Two", (AddNodes((Node(id="new", type="x"),)), Connect("draft.output", "new.input")))
     assert str(after(good).edges[-1]) == "draft.output -> new.input"
-    bad = Batch("Two", (*good.operations, RemoveNode("gone")))
+    bad = Batch("Two", (*good.operations, RemoveNodes(("gone",))))
     assert 'no node "gone"' in refusal(bad)
 
 
@@ -325,10 +323,10 @@ def test_inverse_refuses_a_document_that_has_changed() -> None:
 @pytest.mark.parametrize(
     ("operation", "title"),
     [
-        (AddNode(Node(id="a", type="x")), "Add a"),
+        (AddNodes((Node(id="a", type="x"),)), "Add a"),
         (AddNodes((Node(id="a", type="x"), Node(id="b", type="x"))), "Add 2 nodes"),
         (ConnectAll((Connect("a.output", "b.input"),)), "Connect nodes"),
-        (RemoveNode("a"), "Remove a"),
+        (RemoveNodes(("a",)), "Remove a"),
         (RemoveNodes(("a", "b")), "Remove 2 nodes"),
         (Connect("draft.output", "critique.input"), "Connect draft → critique"),
         (Disconnect("draft.output", "critique.input"), "Disconnect draft → critique"),
@@ -365,10 +363,8 @@ def operations(draw: st.DrawFn, workflow: Workflow) -> Operation:
     node = st.builds(Node, id=ids(), type=st.just("x"), title=texts(), config=configs())
     return draw(
         st.one_of(
-            st.builds(AddNode, node),
             st.builds(AddNodes, st.lists(node, max_size=3).map(tuple)),
             st.builds(ConnectAll, st.lists(st.builds(Connect, ends, ends), max_size=3).map(tuple)),
-            st.builds(RemoveNode, name),
             st.builds(RemoveNodes, st.lists(name, unique=True, max_size=3).map(tuple)),
             st.builds(Connect, ends, ends),
             edge.map(lambda both: Disconnect(*both)),

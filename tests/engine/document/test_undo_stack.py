@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from engine.document.files import dumps
 from engine.document.model import Node, Workflow
 from engine.document.operations import (
-    AddNode,
+    AddNodes,
     Connect,
     Operation,
     OperationError,
-    RemoveNode,
+    RemoveNodes,
     SetConfig,
     SetConfigs,
     SetDescription,
@@ -33,7 +33,7 @@ def test_steps_are_undone_and_redone_with_their_titles() -> None:
     history = UndoStack(FLOW)
     assert (history.undo_title, history.redo_title) == (None, None)
     history.do(Connect("a.x", "b.x"))
-    history.do(RemoveNode("a"))
+    history.do(RemoveNodes(("a",)))
     assert history.undo_title == "Remove a"
     assert [str(edge) for edge in history.undo().edges] == ["a.x -> b.x"]
     assert (history.undo_title, history.redo_title) == ("Connect a → b", "Remove a")
@@ -66,7 +66,7 @@ def test_failed_operation_changes_nothing() -> None:
     history.do(SetName("n"))
     history.undo()
     with pytest.raises(OperationError):
-        history.do(RemoveNode("gone"))
+        history.do(RemoveNodes(("gone",)))
     assert (history.workflow, history.redo_title, history.is_modified) == (FLOW, "Change the name", False)
 
 
@@ -106,7 +106,7 @@ def test_typing_a_title_setting_name_or_description_is_one_step(first: Operation
         SetConfig("b", ("p",), 1),
         SetConfigs(("p",), {"b": 1}),
         SetTitle("a", "t"),
-        AddNode(Node(id="c", type="x")),
+        AddNodes((Node(id="c", type="x"),)),
     ],
 )
 def test_another_change_starts_another_step(other: Operation) -> None:
