@@ -191,7 +191,7 @@ class ResumeForkController(QObject):
     def _ask_for_fork(self, found: tuple[RunSummary, ForkPlace, ToolNeeds, Budget]) -> None:
         run, place, needs, budget = found
         fields = self._permission_fields(run, needs, budget)
-        dialog = ForkDialog(self._store, run.run_id, place, self._models, fields, self._window)
+        dialog = ForkDialog(self._engine, self._store, run.run_id, place, self._models, fields, self._window)
         dialog.wanted.connect(lambda plan: self._run_fork(plan, fields.allowed))
         dialog.open()
 

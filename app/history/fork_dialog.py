@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, cast
+from typing import Final, cast
 
-from PySide6.QtCore import QEvent, QObject, QSignalBlocker, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QApplication,
-    QComboBox,
     QDialog,
     QFrame,
     QLineEdit,
     QPlainTextEdit,
-    QSpinBox,
     QWidget,
 )
 
+from app.engine_thread import EngineThread
 from app.history.run_labels import capitalized, node_titles, path_label
 from app.history.store_client import StoreClient
 from app.history.stored_session import read_level, read_outline
-from app.inspector.choice_editors import narrow_combo
-from app.inspector.field_spec import FieldSpec, field_specs
+from app.inspector.editor import ConfigBinding
+from app.inspector.field_spec import field_specs
+from app.inspector.form import Form, problems_by_field
 from app.inspector.model_list import ModelComboBox, ModelSource
 from app.inspector.result_text import value_text
-from app.inspector.text_editors import NumberBox, format_number, parse_number
 from app.inspector.text_widgets import GrowingEdit, exact_text
 from app.runs.loop_status import unit_of
+from app.session import Session
 from app.theme.tokens import UNIT
 from app.theme.widgets import (
     STRETCH,
@@ -35,7 +35,6 @@ from app.theme.widgets import (
     MessageBar,
     PlainLabel,
     hbox,
-    inset_number,
     plain_tool_tip,
     push_button,
     resize_on_screen,
@@ -44,15 +43,9 @@ from app.theme.widgets import (
 )
 from app.worker import Worker
 from engine.document.model import Node
-from engine.exits import clamped, max_iterations, shown_cap
-from engine.exits.evaluator import EVALUATOR
-from engine.exits.judge import JUDGE
-from engine.exits.loop_conditions import KEY, condition_specs
-from engine.exits.stable_output import STABLE_OUTPUT, StableOutputConfig
-from engine.exits.until import UNTIL, UntilConfig
+from engine.exits import shown_cap
 from engine.formatting import format_count, format_money
 from engine.nodes.json_values import parse_json
-from engine.nodes.judge import JudgeConfig
 from engine.nodes.loop import LoopConfig
 from engine.nodes.node_registry import builtin_registry
 from engine.plan.structure import Structure
@@ -60,230 +53,12 @@ from engine.store.resume import Changes, ForkPlan, plan_fork
 from engine.store.store_protocol import Store, level_of
 from engine.values import Value
 
-MAX_ITERATIONS: Final = 10_000
-_SINGLE: Final = (EVALUATOR, STABLE_OUTPUT, JUDGE)
-"""Conditions that the form can edit."""
-
 
 def config_of(node: Node, name: str) -> Value:
     """Return a setting of a node, or its default."""
     spec = builtin_registry().find(node.type)
     usual = spec.config.model_fields[name].get_default(call_default_factory=True) if spec is not None else None
     return node.config.get(name, usual)
-
-
-class LoopSettingsForm(QWidget):
-    """Form with the settings of the loop: exit conditions, max iterations and budget.
-
-    Args:
-        loop: The loop as it ran.
-
-    Signals:
-        edited: The user changed something.
-
-    Attributes:
-        condition: The exit condition; None if there are several, which stay unchanged.
-        similarity: Threshold of stable output.
-        criteria: Criteria of the judge.
-        score: Score at which the judge accepts; empty if the judge decides.
-        until: An additional expression that ends the loop.
-        iteration_limit: Max iterations.
-        budget: Budget of the loop for the new iterations in US dollars; empty for none.
-    """
-
-    edited = Signal()
-
-    def __init__(self, loop: Node) -> None:
-        super().__init__()
-        self._loop = loop
-        self._fields, judge = field_specs(LoopConfig), field_specs(JudgeConfig)
-        self._ran = _StopWhen.read(loop.config)
-        self._column = vbox(spacing=2, parent=self)
-        self._rows: dict[QWidget, PlainLabel] = {}
-        self.condition: QComboBox | None = self._condition_box() if self._ran.is_single else None
-        self._threshold = field_specs(StableOutputConfig)["threshold"]
-        self.similarity = self._number(self._threshold, self._ran.single)
-        self.criteria = self._criteria_edit(judge["criteria"])
-        self._criteria_at_first = self.criteria.text()
-        self.score = self._number(judge["threshold"], self._judge)
-        self.until = self._until_edit()
-        self.iteration_limit = self._make_iteration_limit()
-        budget = self._fields["budget_usd"]
-        told = f"{budget.help} Reused iterations cost nothing."
-        self.budget = self._number(replace(budget, title="Loop budget (USD)", help=told), loop.config)
-        self._show_fields_of_condition()
-
-    @property
-    def settings(self) -> dict[str, Value]:
-        """The changed settings of the loop, without max iterations."""
-        changed: dict[str, Value] = {}
-        now = replace(self._ran, until=self.until.text(), others=self._conditions)
-        if now != self._ran:
-            changed |= now.settings
-        if not self.criteria.isHidden() and self._judge_now != self._judge:
-            changed["judge"] = self._judge_now
-        budget = self._read(self.budget, self._fields["budget_usd"])
-        if budget != self._old("budget_usd"):
-            changed["budget_usd"] = budget
-        return changed
-
-    @property
-    def _conditions(self) -> list[Value]:
-        """The selected conditions, without the additional expression."""
-        if self.condition is None:
-            return self._ran.others
-        name = self.condition.currentData()
-        if not name:
-            return []
-        ran = self._ran.single
-        condition = dict(ran) if ran.get(KEY) == name else {KEY: name}
-        if name == STABLE_OUTPUT:
-            similarity = self._read(self.similarity, self._threshold)
-            if similarity != self._threshold.value_in(condition):
-                condition["threshold"] = similarity
-        return [condition]
-
-    @property
-    def max_iterations(self) -> int | None:
-        """Max iterations, if changed."""
-        return self.iteration_limit.value() if self.iteration_limit.value() != self._iteration_limit_ran else None
-
-    @property
-    def _judge(self) -> dict[str, Any]:
-        found = self._loop.config.get("judge")
-        return found if isinstance(found, dict) else {}
-
-    @property
-    def _judge_now(self) -> dict[str, Any]:
-        declared = field_specs(JudgeConfig)
-        now: dict[str, Value] = {"threshold": self._read(self.score, declared["threshold"])}
-        if self.criteria.text() != self._criteria_at_first:
-            now["criteria"] = self.criteria.text()
-        judge = self._judge
-        return {**judge, **{name: there for name, there in now.items() if there != declared[name].value_in(judge)}}
-
-    def _old(self, name: str) -> Value:
-        return config_of(self._loop, name)
-
-    def _condition_box(self) -> QComboBox:
-        combo = narrow_combo()
-        combo.addItem(max_iterations.SPEC.label, "")
-        for name in _SINGLE:
-            spec = condition_specs()[name]
-            combo.addItem(spec.label, name)
-            combo.setItemData(combo.count() - 1, plain_tool_tip(spec.added_help), Qt.ItemDataRole.ToolTipRole)
-        with QSignalBlocker(combo):
-            combo.setCurrentIndex(max(combo.findData(self._ran.single.get(KEY, "")), 0))
-        combo.currentIndexChanged.connect(lambda _at: self._choose())
-        self._add(self._fields["stop_when"].title, combo)
-        return combo
-
-    def _criteria_edit(self, declared: FieldSpec) -> GrowingEdit:
-        edit = GrowingEdit(min_lines=2, max_lines=10)
-        edit.set_text(str(declared.value_in(self._judge)))
-        edit.typed.connect(lambda _text: self.edited.emit())
-        self._add(f"{declared.title} of the judge", edit, declared.help)
-        return edit
-
-    def _number(self, declared: FieldSpec, values: dict[str, Any]) -> NumberBox:
-        box = NumberBox(declared)
-        inset_number(box)
-        box.lineEdit().setText(format_number(declared.value_in(values)))
-        if declared.nullable:
-            box.lineEdit().setPlaceholderText("Not set")
-        box.typed.connect(lambda _text: self.edited.emit())
-        self._add(declared.title, box, declared.help)
-        return box
-
-    def _until_edit(self) -> QLineEdit:
-        declared = field_specs(UntilConfig)["expression"]
-        line = QLineEdit()
-        line.setText(self._ran.until)
-        line.textEdited.connect(lambda _text: self.edited.emit())
-        self._add("Or stop when this is true", line, declared.help)
-        return line
-
-    def _make_iteration_limit(self) -> QSpinBox:
-        limit = QSpinBox()
-        limit.setRange(1, MAX_ITERATIONS)
-        inset_number(limit)
-        count = self._old("max_iterations")
-        self._iteration_limit_ran = clamped(count, shown_cap()) if isinstance(count, int) else 1
-        limit.setValue(self._iteration_limit_ran)
-        limit.valueChanged.connect(lambda _number: self.edited.emit())
-        self._add("Max iterations (including reused ones)", limit)
-        return limit
-
-    def _choose(self) -> None:
-        self._show_fields_of_condition()
-        self.edited.emit()
-
-    def _show_fields_of_condition(self) -> None:
-        name = self.condition.currentData() if self.condition is not None else ""
-        judged = bool(self._judge) or name == JUDGE
-        shown = {self.similarity: name == STABLE_OUTPUT, self.criteria: judged, self.score: judged}
-        for widget, is_there in shown.items():
-            widget.setVisible(is_there)
-            self._rows[widget].setVisible(is_there)
-
-    def _read(self, box: NumberBox, declared: FieldSpec) -> Value:
-        text = box.text().strip()
-        return parse_number(text) if text else None if declared.nullable else declared.default
-
-    def _add(self, title: str, widget: QWidget, told: str = "") -> None:
-        label = PlainLabel(title, wrap=True, buddy=widget)
-        label.setToolTip(plain_tool_tip(told))
-        widget.setAccessibleName(title)
-        widget.setAccessibleDescription(told)
-        widget.setToolTip(plain_tool_tip(told))
-        self._column.addWidget(label)
-        self._column.addWidget(widget)
-        self._rows[widget] = label
-
-
-@dataclass(frozen=True)
-class _StopWhen:
-    """The conditions of a loop as this form divides them: an expression, and the others.
-
-    Attributes:
-        until: The expression at the start of the list; empty if there is none.
-        others: The other conditions.
-        mode: Whether `any` or `all` of the others must hold.
-    """
-
-    until: str
-    others: list[Value]
-    mode: Value
-
-    @staticmethod
-    def read(config: dict[str, Any]) -> _StopWhen:
-        """Read the conditions from the settings of a loop."""
-        listed, mode = config.get("stop_when", []), config.get("stop_mode", "any")
-        entries = list(listed) if isinstance(listed, list) else []
-        if mode == "any" and entries and isinstance(entries[0], dict) and entries[0].get(KEY) == UNTIL:
-            return _StopWhen(str(entries[0].get("expression", "")), entries[1:], mode)
-        return _StopWhen("", entries, mode if entries else "any")
-
-    @property
-    def is_single(self) -> bool:
-        """Whether there is at most one other condition, and the form can edit it."""
-        return not self.others or (len(self.others) == 1 and self.single.get(KEY) in _SINGLE)
-
-    @property
-    def single(self) -> dict[str, Any]:
-        """The first of the others; empty if there is none."""
-        first = self.others[0] if self.others else None
-        return first if isinstance(first, dict) else {}
-
-    @property
-    def settings(self) -> dict[str, Value]:
-        """These conditions as settings of a loop."""
-        if not self.until.strip():
-            return {"stop_when": self.others}
-        expression: Value = {KEY: UNTIL, "expression": self.until}
-        if self.mode == "all" and self.others:
-            return {"stop_when": [expression, {KEY: "all_of", "conditions": self.others}], "stop_mode": "any"}
-        return {"stop_when": [expression, *self.others]}
 
 
 UNCHANGED: Final = "Unchanged"
@@ -333,19 +108,26 @@ class ForkForm(QWidget):
     """Form with the changes of the fork.
 
     Args:
+        engine: The engine thread.
         place: Where the fork starts.
         models: The models to choose from.
 
     Signals:
         edited: The user changed something.
+
+    Attributes:
+        session: The workflow as it ran, with the changes of the loop.
+        loop: The form of the loop, as in the inspector; None outside of loops.
     """
 
     edited = Signal()
 
-    def __init__(self, place: ForkPlace, models: ModelSource) -> None:
+    def __init__(self, engine: EngineThread, place: ForkPlace, models: ModelSource) -> None:
         super().__init__()
         self._place = place
         self._models = models
+        self.session = Session(engine, place.structure.workflow)
+        self.session.setParent(self)
         self._column = vbox(spacing=2, margins=(0, 0, 4, 0), parent=self)
         self.value = self._value_edit()
         self._value_at_first = exact_text(self.value)
@@ -354,10 +136,7 @@ class ForkForm(QWidget):
         for node in place.prompted:
             self._add_prompts(node)
         self.model = self._model_box()
-        self.loop = LoopSettingsForm(place.loop) if place.loop is not None and place.loop.type == "loop" else None
-        if self.loop is not None:
-            self.loop.edited.connect(self.edited)
-            self._column.addWidget(self.loop)
+        self.loop = self._loop_form(place.loop) if place.loop is not None and place.loop.type == "loop" else None
         self._column.addStretch(1)
 
     def changes(self) -> Changes:
@@ -370,14 +149,18 @@ class ForkForm(QWidget):
         for (node_id, name), edit in self.prompts.items():
             if edit.text() != self._prompts_at_first[node_id, name]:
                 settings.setdefault(node_id, {})[name] = edit.text()
-        max_iterations, loop = None, self._place.loop
-        if loop is not None and self.loop is not None:
-            max_iterations = self.loop.max_iterations
-            if self.loop.settings:
-                settings[loop.id] = self.loop.settings
+        loop = self._place.loop
+        if loop is not None and self.loop is not None and (changed := self._changed_settings(loop)):
+            settings[loop.id] = changed
         has_value, value = self._changed_value()
         model = self.model.currentText().strip()
-        return Changes(settings, value, has_value, model or None, max_iterations)
+        return Changes(settings, value, has_value, model or None)
+
+    def _changed_settings(self, loop: Node) -> dict[str, Value]:
+        """Return the settings of the loop that differ from those of the run."""
+        now = self.session.workflow.nodes_by_id[loop.id]
+        names = LoopConfig.model_fields
+        return {name: config_of(now, name) for name in names if config_of(now, name) != config_of(loop, name)}
 
     def _changed_value(self) -> tuple[bool, Value]:
         text, old = exact_text(self.value), self._place.value
@@ -424,6 +207,32 @@ class ForkForm(QWidget):
         self._add("Model", box)
         return box
 
+    def _loop_form(self, loop: Node) -> Form:
+        binding = ConfigBinding(self.session, self._models, self)
+        binding.node_id = loop.id
+        fields = dict(field_specs(LoopConfig))
+        count, budget = fields["max_iterations"], fields["budget_usd"]
+        fields["max_iterations"] = replace(count, title="Max iterations (including reused ones)")
+        told = f"{budget.help} Reused iterations cost nothing."
+        fields["budget_usd"] = replace(budget, title="Loop budget (USD)", help=told, is_advanced=False)
+        form = Form(fields, binding, self)
+
+        def show_values() -> None:
+            form.show_values()
+            self.edited.emit()
+
+        def show_analysis() -> None:
+            form.refresh()
+            form.show_problems(problems_by_field(self.session.problems_of(loop.id)))
+
+        self.session.changed.connect(show_values)
+        self.session.analyzed.connect(show_analysis)
+        form.show_values()
+        show_analysis()
+        title = f"Loop: {self._place.structure.resolution.name(loop.id)}"
+        self._column.addWidget(CollapsibleSection(title, form, is_open=True))
+        return form
+
     def _add(self, title: str, widget: QWidget) -> None:
         widget.setAccessibleName(title)
         self._column.addWidget(PlainLabel(title, buddy=widget))
@@ -448,6 +257,7 @@ class ForkDialog(QDialog):
     """The fork dialog.
 
     Args:
+        engine: The engine thread.
         access: Access to the history.
         run_id: The run to fork.
         place: Where the fork starts; see `read_fork_place`.
@@ -464,6 +274,7 @@ class ForkDialog(QDialog):
 
     def __init__(
         self,
+        engine: EngineThread,
         access: StoreClient,
         run_id: str,
         place: ForkPlace,
@@ -481,7 +292,7 @@ class ForkDialog(QDialog):
         self._worker = Worker(self)
         self.plan: ForkPlan | None = None
         self._permissions = permissions
-        self.form = ForkForm(place, models)
+        self.form = ForkForm(engine, place, models)
         self.problem = MessageBar("", "bad")
         self.problem.hide()
         self._refusal = ""

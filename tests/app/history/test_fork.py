@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -12,15 +13,20 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QComboBox, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.engine_thread import EngineThread
 from app.history import fork_dialog
-from app.history.fork_dialog import ForkDialog, ForkForm, ForkPlace, LoopSettingsForm, read_fork_place
+from app.history.fork_dialog import ForkDialog, ForkForm, ForkPlace, read_fork_place
 from app.history.store_client import StoreClient
+from app.inspector.conditions_editor import ConditionsEditor
+from app.inspector.form_fields import FormField
 from app.inspector.model_list import ModelSource
+from app.inspector.text_editors import NumberBox
 from app.inspector.text_widgets import GrowingEdit
 from app.theme.widgets import PlainLabel
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench
 from engine.errors import EngineError
+from engine.exits.loop_conditions import condition_specs
 from engine.plan.structure import analyse
 from engine.store import Store
 from engine.store.resume import Changes
@@ -31,24 +37,43 @@ from tests.app.window.conftest import ended, press
 CTRL = Qt.KeyboardModifier.ControlModifier
 
 
-def form_of(place: ForkPlace, qtbot: QtBot) -> ForkForm:
-    form = ForkForm(place, ModelSource(["embedded", "openai/x"]))
-    qtbot.addWidget(form)
-    return form
+@dataclass
+class Forms:
+    """Makes forms without a dialog."""
+
+    qtbot: QtBot
+    engine: EngineThread
+
+    def make(self, place: ForkPlace) -> ForkForm:
+        form = ForkForm(self.engine, place, ModelSource(["embedded", "openai/x"]))
+        self.qtbot.addWidget(form)
+        return form
+
+    def of_loop(self, **config: object) -> ForkForm:
+        """The form for a fork from the second iteration of a loop with these settings."""
+        form = self.make(ForkPlace("loop[1]", analyse(refine(**config)), "x"))  # type: ignore[arg-type]
+        form.show()
+        return form
 
 
-def choose(loop: LoopSettingsForm, condition: str) -> None:
-    """Select the exit condition."""
-    assert loop.condition is not None
-    loop.condition.setCurrentIndex(loop.condition.findData(condition))
+@pytest.fixture
+def forms(qtbot: QtBot, engine_thread: EngineThread) -> Forms:
+    return Forms(qtbot, engine_thread)
 
 
-def loop_of(qtbot: QtBot, **config: object) -> LoopSettingsForm:
-    """The form of a loop with these settings."""
-    loop = LoopSettingsForm(refine(**config).nodes_by_id["loop"])  # type: ignore[arg-type]
-    qtbot.addWidget(loop)
-    loop.show()
-    return loop
+def field(form: ForkForm, name: str) -> FormField:
+    """A field of the loop."""
+    assert form.loop is not None
+    row = form.loop.row(name)
+    assert row is not None, name
+    return row
+
+
+def add_condition(form: ForkForm, name: str) -> None:
+    """Add an exit condition, or replace the number of iterations by it."""
+    editor = field(form, "stop_when").editor
+    assert isinstance(editor, ConditionsEditor)
+    editor.append(condition_specs()[name])
 
 
 def typed(box: QWidget, text: str) -> None:
@@ -58,9 +83,9 @@ def typed(box: QWidget, text: str) -> None:
     QTest.keyClicks(box, text)
 
 
-def test_form_shows_original_values_and_reports_no_changes(store: Store, tmp_path: Path, qtbot: QtBot) -> None:
+def test_form_shows_original_values_and_reports_no_changes(store: Store, tmp_path: Path, forms: Forms) -> None:
     run_id = run_and_store(store, refine(), refine_script(tmp_path / "s.json"))
-    form = form_of(read_fork_place(store, run_id, "loop[2]"), qtbot)
+    form = forms.make(read_fork_place(store, run_id, "loop[2]"))
     assert form.value.toPlainText() == "Say more, advice 2."
     assert {key: edit.text() for key, edit in form.prompts.items()} == {
         ("draft", "system"): "",
@@ -69,16 +94,15 @@ def test_form_shows_original_values_and_reports_no_changes(store: Store, tmp_pat
         ("critique", "prompt"): "Judge: {{input}}",
     }
     assert (form.model.currentText(), form.model.line.placeholderText()) == ("", "Unchanged")
-    assert form.loop is not None
-    assert form.loop.condition is not None
-    assert form.loop.condition.currentData() == ""
-    assert form.loop.iteration_limit.value() == 3
+    count = field(form, "max_iterations").editor.main_widget
+    assert isinstance(count, NumberBox)
+    assert count.text() == "3"
     assert form.changes() == Changes()
 
 
-def test_all_changes_are_reported(store: Store, tmp_path: Path, qtbot: QtBot) -> None:
+def test_all_changes_are_reported(store: Store, tmp_path: Path, forms: Forms) -> None:
     run_id = run_and_store(store, refine(), refine_script(tmp_path / "s.json"))
-    form = form_of(read_fork_place(store, run_id, "loop[1]"), qtbot)
+    form = forms.make(read_fork_place(store, run_id, "loop[1]"))
     form.show()
     edited: list[bool] = []
     form.edited.connect(lambda: edited.append(True))
@@ -90,93 +114,69 @@ def test_all_changes_are_reported(store: Store, tmp_path: Path, qtbot: QtBot) ->
     QTest.keyClicks(draft, "Better.")
     form.model.lineEdit().selectAll()
     QTest.keyClicks(form.model.lineEdit(), "openai/y")
-    assert form.loop is not None
-    choose(form.loop, "stable_output")
-    form.loop.iteration_limit.setValue(7)
+    add_condition(form, "stable_output")
+    edited.clear()
+    typed(field(form, "max_iterations").editor.main_widget, "7")
     assert edited
-    assert form.changes() == Changes(
-        {"draft": {"prompt": "Better."}, "loop": {"stop_when": [{"condition": "stable_output"}]}},
-        "the mountain",
-        True,
-        "openai/y",
-        7,
-    )
-
-
-def test_stable_output_condition_shows_its_threshold(qtbot: QtBot) -> None:
-    loop = loop_of(qtbot, stop_when=[{"condition": "stable_output", "threshold": 0.8}])
-    assert loop.similarity.isVisible()
-    assert not loop.score.isVisible()
-    assert loop.similarity.text() == "0.8"
-    assert loop.settings == {}
-    typed(loop.similarity, "0.9")
-    assert loop.settings == {"stop_when": [{"condition": "stable_output", "threshold": 0.9}]}
-    choose(loop, "")
-    assert not loop.similarity.isVisible()
-    assert loop.settings == {"stop_when": []}
+    loop = {"stop_when": [{"condition": "stable_output"}], "max_iterations": 7}
+    assert form.changes() == Changes({"draft": {"prompt": "Better."}, "loop": loop}, "the mountain", True, "openai/y")
 
 
 @pytest.mark.parametrize(("before", "keys", "now"), [(0.5, "2.5", 2.5), (None, "1", 1), (0.5, "", None)])
-def test_loop_budget_can_be_changed(before: float | None, keys: str, now: float | None, qtbot: QtBot) -> None:
-    loop = loop_of(qtbot, budget_usd=before)
-    assert loop.budget.isVisible()
-    assert loop.budget.accessibleName() == "Loop budget (USD)"
-    assert loop.budget.text() == ("0.5" if before else "")
-    assert loop.settings == {}
-    QTest.keyClick(loop.budget, Qt.Key.Key_A, CTRL)
-    QTest.keyClick(loop.budget, Qt.Key.Key_Delete)
-    QTest.keyClicks(loop.budget, keys)
-    assert loop.settings == {"budget_usd": now}
+def test_loop_budget_can_be_changed(before: float | None, keys: str, now: float | None, forms: Forms) -> None:
+    form = forms.of_loop(budget_usd=before)
+    box = field(form, "budget_usd").editor.main_widget
+    assert box.isVisible()
+    assert box.accessibleName() == "Loop budget (USD)"
+    assert form.changes() == Changes()
+    QTest.keyClick(box, Qt.Key.Key_A, CTRL)
+    QTest.keyClick(box, Qt.Key.Key_Delete)
+    QTest.keyClicks(box, keys)
+    assert form.changes() == Changes({"loop": {"budget_usd": now}})
 
 
-def test_judged_loop_edits_criteria_and_score_and_keeps_other_judge_settings(qtbot: QtBot) -> None:
-    loop = loop_of(qtbot, stop_when=[{"condition": "judge"}], judge={"criteria": "Short.", "threshold": 7, "runs": 3})
-    assert (loop.criteria.text(), loop.score.text()) == ("Short.", "7")
-    typed(loop.score, "8.5")
-    assert loop.settings == {"judge": {"criteria": "Short.", "threshold": 8.5, "runs": 3}}
-    typed(loop.criteria, "Clear.")
-    QTest.keyClick(loop.score, Qt.Key.Key_A, CTRL)
-    QTest.keyClick(loop.score, Qt.Key.Key_Delete)
-    assert loop.settings == {"judge": {"criteria": "Clear.", "threshold": None, "runs": 3}}
+def test_loop_gets_a_judge_whose_missing_criteria_are_reported_at_the_field(forms: Forms, qtbot: QtBot) -> None:
+    form = forms.of_loop(judge={"threshold": 7, "runs": 3})
+    add_condition(form, "judge")
+    judge = field(form, "judge")
+    qtbot.waitUntil(lambda: [problem.code for problem in judge.problems.problems] == ["no-criteria"])
+    judge.editor.focus_path("criteria")
+    QTest.keyClicks(QApplication.focusWidget(), "Clear.")
+    changed = {"stop_when": [{"condition": "judge"}], "judge": {"threshold": 7, "runs": 3, "criteria": "Clear."}}
+    assert form.changes() == Changes({"loop": changed})
+    qtbot.waitUntil(lambda: not judge.problems.problems)
 
 
-def test_loop_gets_a_judge(qtbot: QtBot) -> None:
-    loop = loop_of(qtbot)
-    assert not loop.criteria.isVisible()
-    choose(loop, "judge")
-    assert loop.criteria.isVisible()
-    typed(loop.criteria, "Clear.")
-    assert loop.settings == {"stop_when": [{"condition": "judge"}], "judge": {"criteria": "Clear."}}
-
-
-def test_exit_expression_can_be_edited(qtbot: QtBot) -> None:
-    before = {"condition": "until", "expression": "size(output) < 9"}
-    now = {"condition": "until", "expression": "size(output) < 5"}
-    loop = loop_of(qtbot, stop_when=[before, {"condition": "evaluator"}])
-    assert loop.until.text() == "size(output) < 9"
-    assert loop.settings == {}
-    typed(loop.until, "size(output) < 5")
-    assert loop.settings == {"stop_when": [now, {"condition": "evaluator"}]}
-    loop.until.clear()
-    QTest.keyClicks(loop.until, " ")
-    assert loop.settings == {"stop_when": [{"condition": "evaluator"}]}
-
-
-def test_several_conditions_stay_unchanged(qtbot: QtBot) -> None:
+def test_several_conditions_and_how_they_are_joined_can_be_changed(forms: Forms) -> None:
     listed = [{"condition": "stable_output", "threshold": 0.9}, {"condition": "plateau"}]
-    loop = loop_of(qtbot, stop_when=listed, stop_mode="all")
-    assert loop.condition is None
-    assert not loop.similarity.isVisible()
-    assert loop.settings == {}
-    typed(loop.until, "true")
-    group = {"condition": "all_of", "conditions": listed}
-    assert loop.settings == {"stop_when": [{"condition": "until", "expression": "true"}, group], "stop_mode": "any"}
+    form = forms.of_loop(stop_when=listed, stop_mode="all")
+    assert form.changes() == Changes()
+    add_condition(form, "evaluator")
+    assert form.changes() == Changes({"loop": {"stop_when": [*listed, {"condition": "evaluator"}]}})
+    editor = field(form, "stop_when").editor
+    assert isinstance(editor, ConditionsEditor)
+    joiner = editor.entries[1].lead
+    assert isinstance(joiner, QComboBox)
+    QTest.keyClick(joiner, Qt.Key.Key_Up)
+    assert form.changes().settings["loop"]["stop_mode"] == "any"
 
 
-def test_json_value_must_stay_json(store: Store, tmp_path: Path, qtbot: QtBot) -> None:
+def test_undone_changes_of_the_loop_are_no_changes(forms: Forms) -> None:
+    form = forms.of_loop(max_iterations=5)
+    box = field(form, "max_iterations").editor.main_widget
+    typed(box, "7")
+    assert form.changes() == Changes({"loop": {"max_iterations": 7}})
+    QTest.keyClick(box, Qt.Key.Key_Z, CTRL)
+    assert form.changes() == Changes()
+    typed(box, "7")
+    typed(box, "5")
+    assert form.changes() == Changes()
+
+
+def test_json_value_must_stay_json(store: Store, tmp_path: Path, forms: Forms) -> None:
     run_id = run_and_store(store, refine(), refine_script(tmp_path / "s.json"))
     read = read_fork_place(store, run_id, "loop[1]")
-    form = form_of(ForkPlace(read.path, read.structure, {"a": [1]}), qtbot)
+    form = forms.make(ForkPlace(read.path, read.structure, {"a": [1]}))
     form.value.setPlainText('{"a": [2]}')
     assert form.changes() == Changes(value={"a": [2]}, has_value=True)
     form.value.setPlainText('{"a": [2}')
@@ -184,12 +184,12 @@ def test_json_value_must_stay_json(store: Store, tmp_path: Path, qtbot: QtBot) -
         form.changes()
 
 
-def test_fork_from_a_node(store: Store, tmp_path: Path, qtbot: QtBot) -> None:
+def test_fork_from_a_node(store: Store, tmp_path: Path, forms: Forms) -> None:
     run_id = run_and_store(store, refine(), refine_script(tmp_path / "s.json"))
-    form = form_of(read_fork_place(store, run_id, "loop[1].draft"), qtbot)
+    form = forms.make(read_fork_place(store, run_id, "loop[1].draft"))
     assert form.value.accessibleName() == "Node output"
     assert form.value.toPlainText() == "The sea is wide, draft 2."
-    outside = form_of(read_fork_place(store, run_id, "task"), qtbot)
+    outside = forms.make(read_fork_place(store, run_id, "task"))
     assert outside.loop is None
 
 
@@ -240,11 +240,14 @@ def fork_of_draft(workbench: Workbench, ran: DocumentPage, qtbot: QtBot) -> tupl
     return dialog, dialog.form.prompts["draft", "prompt"]
 
 
-def dialog_alone(access: StoreClient, store: Store, tmp_path: Path, qtbot: QtBot) -> ForkDialog:
+def dialog_alone(
+    access: StoreClient, store: Store, engine_thread: EngineThread, tmp_path: Path, qtbot: QtBot
+) -> ForkDialog:
     """The dialog for a fork from the second iteration, without a window."""
     run_id = run_and_store(store, refine(), refine_script(tmp_path / "s.json"))
     place = read_fork_place(store, run_id, "loop[1]")
-    dialog = ForkDialog(access, run_id, place, ModelSource(["embedded", "openai/x"]), QWidget())
+    models = ModelSource(["embedded", "openai/x"])
+    dialog = ForkDialog(engine_thread, access, run_id, place, models, QWidget())
     qtbot.addWidget(dialog)
     return dialog
 
@@ -269,8 +272,7 @@ def test_dialog_shows_reused_and_rerun_parts(workbench: Workbench, ran: Document
     assert "iterations 2 to 3" in dialog.rerun.text().casefold()
     assert dialog.price.text().startswith("Up to 2 iterations.")
     assert dialog.run.isEnabled()
-    assert dialog.form.loop is not None
-    dialog.form.loop.iteration_limit.setValue(9)
+    typed(field(dialog.form, "max_iterations").editor.main_widget, "9")
     assert not dialog.run.isEnabled()
     qtbot.waitUntil(dialog.run.isEnabled)
     assert dialog.price.text().startswith("Up to 8 iterations.")
@@ -333,8 +335,37 @@ def test_half_typed_placeholder_is_refused_once_its_field_loses_focus(
     assert (dialog.run.isEnabled(), dialog.run.toolTip()) == (True, "")
 
 
+def test_half_typed_expression_of_the_loop_is_reported_at_its_field_once_that_loses_focus(
+    workbench: Workbench, ran: DocumentPage, qtbot: QtBot
+) -> None:
+    dialog, _ = fork_of_draft(workbench, ran, qtbot)
+    assert dialog.form.loop is not None
+    dialog.form.loop.expand()
+    score = field(dialog.form, "score")
+    score.editor.focus_path("")
+    qtbot.waitUntil(score.editor.main_widget.hasFocus)
+    with qtbot.waitSignals([dialog.planned, dialog.form.session.analyzed]):
+        QTest.keyClicks(score.editor.main_widget, "size(")
+    assert not score.problems.problems
+    assert not dialog.problem.isVisible()
+
+    dialog.cancel.setFocus()
+    assert [problem.code for problem in score.problems.problems] == ["bad-expression"]
+    assert dialog.problem.isVisible()
+
+    score.editor.focus_path("")
+    QTest.keyClicks(score.editor.main_widget, "(")
+    QTest.keyClick(dialog, Qt.Key.Key_Escape)
+    qtbot.waitUntil(lambda: not workbench.window.findChildren(ForkDialog))
+
+
 def test_refusal_of_the_fork_itself_is_shown_at_once(
-    store: Store, access: StoreClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+    store: Store,
+    access: StoreClient,
+    engine_thread: EngineThread,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    qtbot: QtBot,
 ) -> None:
     may_answer = threading.Event()
 
@@ -343,7 +374,7 @@ def test_refusal_of_the_fork_itself_is_shown_at_once(
         raise EngineError("The run is gone.")
 
     monkeypatch.setattr(fork_dialog, "plan_fork", refuse)
-    dialog = dialog_alone(access, store, tmp_path, qtbot)
+    dialog = dialog_alone(access, store, engine_thread, tmp_path, qtbot)
     dialog.show()
     dialog.form.value.setFocus()
     qtbot.waitUntil(dialog.form.value.hasFocus)
@@ -393,41 +424,41 @@ def test_unstored_run_cannot_be_forked(workbench: Workbench, ran: DocumentPage, 
 
 
 @pytest.mark.parametrize("value", ["10\u00a0% more", "one\r\ntwo", "one\u2028two", "end\x00", "\ud800 half"])
-def test_untouched_value_with_special_characters_is_no_change(value: str, qtbot: QtBot) -> None:
-    form = form_of(ForkPlace("loop[1]", analyse(refine()), value), qtbot)
+def test_untouched_value_with_special_characters_is_no_change(value: str, forms: Forms) -> None:
+    form = forms.make(ForkPlace("loop[1]", analyse(refine()), value))
     assert form.changes() == Changes()
 
 
-def test_untouched_line_endings_are_no_change(qtbot: QtBot) -> None:
+def test_untouched_line_endings_are_no_change(forms: Forms) -> None:
     workflow = refine(
         stop_when=[{"condition": "until", "expression": "false ||\nfalse"}, {"condition": "judge"}],
         judge={"criteria": "one\r\ntwo"},
     )
     workflow.nodes_by_id["draft"].config["prompt"] = "one\r\n{{input}}"
-    form = form_of(ForkPlace("loop[1]", analyse(workflow), "x"), qtbot)
+    form = forms.make(ForkPlace("loop[1]", analyse(workflow), "x"))
     form.show()
     assert form.changes() == Changes()
 
 
-def test_edited_value_keeps_non_breaking_spaces(qtbot: QtBot) -> None:
-    form = form_of(ForkPlace("loop[1]", analyse(refine()), "10\u00a0%"), qtbot)
+def test_edited_value_keeps_non_breaking_spaces(forms: Forms) -> None:
+    form = forms.make(ForkPlace("loop[1]", analyse(refine()), "10\u00a0%"))
     form.value.moveCursor(QTextCursor.MoveOperation.End)
     QTest.keyClicks(form.value, "!")
     assert form.changes() == Changes({}, "10\u00a0%!", True)
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "NaN", "[1e999]"])
-def test_invalid_json_is_refused(text: str, qtbot: QtBot) -> None:
-    form = form_of(ForkPlace("loop[1]", analyse(refine()), [1]), qtbot)
+def test_invalid_json_is_refused(text: str, forms: Forms) -> None:
+    form = forms.make(ForkPlace("loop[1]", analyse(refine()), [1]))
     form.value.setPlainText(text)
     with pytest.raises(ValueError, match="no longer valid JSON"):
         form.changes()
 
 
 def test_wheel_scrolls_the_form_without_changing_fields(
-    access: StoreClient, store: Store, tmp_path: Path, qtbot: QtBot
+    access: StoreClient, store: Store, engine_thread: EngineThread, tmp_path: Path, qtbot: QtBot
 ) -> None:
-    dialog = dialog_alone(access, store, tmp_path, qtbot)
+    dialog = dialog_alone(access, store, engine_thread, tmp_path, qtbot)
     with qtbot.waitSignal(dialog.planned):
         dialog.show()
     for kind in (QComboBox, QAbstractSpinBox):

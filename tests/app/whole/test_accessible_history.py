@@ -56,7 +56,7 @@ def batch(workbench: Workbench) -> Callable[[], QDialog | None]:
 
 
 COMPARED = ["Left: run", "Left: part", "Left text", "Right: run", "Right text", "Swap sides", "Next change"]
-FORKED = ["Iteration input", "Draft: Prompt", "Critique: Prompt", "Model", "Stop", "Cancel", "Run fork"]
+FORKED = ["Iteration input", "Draft: Prompt", "Critique: Prompt", "Model", "Stop 1", "Cancel", "Run fork"]
 TABLE = ["Choose table…", "Choose the results file", "Concurrent rows", "Rows"]
 
 
