@@ -145,27 +145,19 @@ def is_newer(workflow: Workflow) -> bool:
     return workflow.version > VERSION
 
 
-def migrate(
-    document: dict[str, Value],
-    source: str,
-    *,
-    migrations: Mapping[int, Migration] = MIGRATIONS,
-    current: int = VERSION,
-) -> dict[str, Value]:
+def migrate(document: dict[str, Value], source: str) -> dict[str, Value]:
     """Migrate a document to the current version.
 
     Args:
         document: The object of the file.
         source: Name of the document for messages.
-        migrations: By the version from which each migrates.
-        current: The version to reach.
 
     Raises:
         DocumentError: It is not a workflow, or has an invalid version.
     """
     version = _version(document, source)
-    while version < current:
-        document = migrations[version](document)
+    while version < VERSION:
+        document = MIGRATIONS[version](document)
         version += 1
         document["version"] = version
     return document

@@ -82,10 +82,10 @@ def _plain_fields(config: type[NodeConfig]) -> frozenset[str]:
     return frozenset(name for name in config.model_fields if name not in _SEARCHED and not _is_secret_name(name))
 
 
-def without_secrets(workflow: Workflow, registry: Registry | None = None) -> Workflow:
+def without_secrets(workflow: Workflow) -> Workflow:
     """Return a document with its secrets replaced; the same object if it has none."""
     document = workflow.to_json()
-    found = list(_found(document, registry or builtin_registry()))
+    found = list(_found(document, builtin_registry()))
     return Workflow.model_validate(_masked(document, [path for path, _ in found])) if found else workflow
 
 

@@ -23,29 +23,36 @@ def names_become_upper_case(document: Mapping[str, Value]) -> dict[str, Value]:
     return {**document, "name": str(document["name"]).upper()}
 
 
-STEPS = {1: titles_become_names, 2: names_become_upper_case}
+@pytest.fixture
+def two_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Migrations from versions 1 and 2 to version 3."""
+    monkeypatch.setattr("engine.document.migrate.MIGRATIONS", {1: titles_become_names, 2: names_become_upper_case})
+    monkeypatch.setattr("engine.document.migrate.VERSION", 3)
 
 
 def test_a_migration_exists_for_each_older_version() -> None:
     assert set(MIGRATIONS) == set(range(FIRST_VERSION, VERSION))
 
 
+@pytest.mark.usefixtures("two_steps")
 def test_migrations_run_in_order_and_set_the_version() -> None:
     old: dict[str, Value] = {"format": "loopwright.workflow", "version": 1, "title": "flow"}
-    new = migrate(old, "a", migrations=STEPS, current=3)
+    new = migrate(old, "a")
     assert new == {"format": "loopwright.workflow", "version": 3, "name": "FLOW"}
     assert old == {"format": "loopwright.workflow", "version": 1, "title": "flow"}
 
 
+@pytest.mark.usefixtures("two_steps")
 def test_migrations_start_at_the_version_of_the_document() -> None:
     old: dict[str, Value] = {"format": "loopwright.workflow", "version": 2, "title": "t", "name": "flow"}
-    assert migrate(old, "a", migrations=STEPS, current=3)["title"] == "t"
+    assert migrate(old, "a")["title"] == "t"
 
 
+@pytest.mark.usefixtures("two_steps")
 def test_current_and_newer_versions_are_unchanged() -> None:
     for version in (3, 4):
         document: dict[str, Value] = {"format": "loopwright.workflow", "version": version, "title": "t"}
-        assert migrate(document, "a", migrations=STEPS, current=3) is document
+        assert migrate(document, "a") is document
 
 
 UNTIL = {"condition": "until", "expression": "size(output) < 9"}

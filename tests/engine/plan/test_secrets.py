@@ -120,7 +120,9 @@ class _WithKey(NodeConfig):
     note: str = ""
 
 
-def test_a_secret_in_a_declared_setting_of_a_plugin_is_an_error_and_its_texts_are_not_searched() -> None:
+def test_a_secret_in_a_declared_setting_of_a_plugin_is_an_error_and_its_texts_are_not_searched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     registry = builtin_registry().with_types(
         [replace(OUTPUT, type="plugged", config=_WithKey, summary=lambda _config: "")]
     )
@@ -128,7 +130,8 @@ def test_a_secret_in_a_declared_setting_of_a_plugin_is_an_error_and_its_texts_ar
 
     found = [problem for problem in validate(workflow, registry) if problem.code == SECRET_CODE]
     assert [(problem.node, problem.field) for problem in found] == [("a", "api_key")]
-    copy = without_secrets(workflow, registry)
+    monkeypatch.setattr("engine.plan.secrets.builtin_registry", lambda: registry)
+    copy = without_secrets(workflow)
     assert copy.nodes_by_id["a"].config == {"api_key": REMOVED, "note": "Basic ideas"}
 
 
