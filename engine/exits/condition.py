@@ -18,6 +18,7 @@ from engine.document.problems import FieldProblem
 from engine.errors import EngineError
 from engine.expr import Expression, ExpressionError, Scope, compile_expression
 from engine.formatting import format_count, format_percent
+from engine.models.protocol import sum_costs
 from engine.text_sanitizing import quoted
 from engine.values import Value, immutable, to_text
 
@@ -204,8 +205,7 @@ class Evidence:
         return f" ({', '.join(parts)})" if parts else ""
 
     def _known_values(self) -> dict[tuple[str, ...], str]:
-        costs = [iteration.cost_usd for iteration in self.iterations]
-        cost = None if None in costs else sum(cost for cost in costs if cost is not None)
+        cost = sum_costs(iteration.cost_usd for iteration in self.iterations)
         elapsed = sum(iteration.duration_s for iteration in self.iterations) + self.delay_s * self.last.index
         return {
             ("output",): preview_value(self.last.result),

@@ -152,6 +152,16 @@ class Usage:
         )
 
 
+def sum_costs(costs: Iterable[float | None]) -> float | None:
+    """Sum of costs in USD; None if one of them is unknown."""
+    total = 0.0
+    for cost in costs:
+        if cost is None:
+            return None
+        total += cost
+    return total
+
+
 _BYTES_PER_TOKEN: Final = 4
 _MAX_USD: Final = 1e9
 

@@ -22,6 +22,7 @@ from engine.models.protocol import (
     Request,
     ToolDefinition,
     Usage,
+    sum_costs,
 )
 from engine.models.providers import runs_on_own_machine
 from engine.safe_file_io import normalize_line_ends
@@ -460,12 +461,11 @@ def rest_request(request: Request, text: str) -> Request:
 
 def joined(first: Reply, rest: Reply) -> Reply:
     """Join two parts of a reply."""
-    costs = (first.cost_usd, rest.cost_usd)
     return replace(
         rest,
         text=join(first.text, rest.text),
         usage=first.usage + rest.usage,
-        cost_usd=None if None in costs else sum(cost or 0.0 for cost in costs),
+        cost_usd=sum_costs((first.cost_usd, rest.cost_usd)),
         reasoning="\n\n".join(part for part in (first.reasoning, rest.reasoning) if part),
     )
 

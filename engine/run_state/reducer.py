@@ -44,6 +44,7 @@ from engine.events import (
     RunStarted,
     missing_start,
 )
+from engine.models.protocol import sum_costs
 from engine.nodes.spec import PAIR_BY_START
 from engine.plan.partial_run import part_of
 from engine.run_state.state import (
@@ -194,7 +195,7 @@ def _iteration_completed(state: RunState, event: LoopIterationCompleted) -> None
         return
     loop = _loop(state, event.path)
     _add_iteration(loop, event)
-    loop.cost_usd = _sum(loop.cost_usd, event.cost_usd)
+    loop.cost_usd = sum_costs((loop.cost_usd, event.cost_usd))
     if len(state.open_loops) > 1:
         _close_loops(state, f"{place}.")
     if state.open:
@@ -348,7 +349,7 @@ def _node_ended(state: RunState, event: NodeCompleted | NodeFailed) -> None:
     """What completing and failing have in common."""
     if event.usage is not None and event.node_type not in PAIR_BY_START:  # a loop's nodes report what it spent
         state.usage += event.usage
-        state.cost_usd = _sum(state.cost_usd, event.cost_usd)
+        state.cost_usd = sum_costs((state.cost_usd, event.cost_usd))
     inside = (f"{event.path}[", f"{event.path}.") if event.node_type in CONTAINERS else ()
     if state.questions or state.unanswered:
         _close_questions(state, event.path, *inside)
@@ -403,11 +404,6 @@ def _drop(inside: str, *by_path: dict[str, Any]) -> None:
     for entries in by_path:
         for path in [path for path in entries if path.startswith(inside)]:
             del entries[path]
-
-
-def _sum(cost: float | None, more: float | None) -> float | None:
-    """A sum of costs; None as soon as one is unknown."""
-    return None if cost is None or more is None else cost + more
 
 
 _HANDLERS: Final[dict[type[AnyEvent], Callable[[RunState, Any], None]]] = {

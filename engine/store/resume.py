@@ -26,7 +26,7 @@ from engine.events import (
     parse_place,
 )
 from engine.exits import MAX_ITERATIONS_CAP
-from engine.models.protocol import EMBEDDED_MODEL, GGUF_PREFIX, Price
+from engine.models.protocol import EMBEDDED_MODEL, GGUF_PREFIX, Price, sum_costs
 from engine.models.providers import runs_on_own_machine
 from engine.nodes.node_names import node_name
 from engine.nodes.node_registry import Registry
@@ -472,14 +472,14 @@ def _estimate(past: Iterable[AnyEvent], point: ForkPoint) -> float | None:
             iterations.append(event.cost_usd)
         elif isinstance(event, NodeCompleted) and event.path != loop and _is_cost_of_rerun(event.path, point):
             following.append(event.cost_usd)
-    if any(cost is None for cost in (*iterations, *following)):
+    total, of_iterations = sum_costs(following), sum_costs(iterations)
+    if total is None or of_iterations is None:
         return None
-    total = sum(cost or 0.0 for cost in following)
     if depth is None:
         return total
     if not iterations:
         return None
-    return total + sum(cost or 0.0 for cost in iterations) / len(iterations) * _max_reruns(point)
+    return total + of_iterations / len(iterations) * _max_reruns(point)
 
 
 def _estimate_with(model: str, workflow: Workflow, plan: Plan) -> float | None:

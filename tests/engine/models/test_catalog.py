@@ -24,7 +24,7 @@ from engine.models.embedded import EmbeddedModel
 from engine.models.gguf_model import GgufModel
 from engine.models.keys import Keys
 from engine.models.litellm_adapter import LiteLLMModel
-from engine.models.protocol import Message, Model, ModelError, ModelErrorKind, Request
+from engine.models.protocol import Message, Model, ModelError, ModelErrorKind, Request, sum_costs
 from engine.models.scripted import ScriptedModel
 from engine.runner.options import RunOptions
 from engine.runner.run import default_model_of
@@ -232,3 +232,9 @@ async def test_model_of_the_users_own_server_is_called_at_its_address() -> None:
     assert models.get("openai/mine", "http://localhost:7/v1") is not models.get("openai/mine")
     assert models.get("openai/other") is not models.get("openai/other", "http://localhost:9/v1")
     await models.close()
+
+
+def test_a_sum_of_costs_is_unknown_if_one_of_them_is() -> None:
+    assert sum_costs([0.25, 0.5]) == 0.75
+    assert sum_costs([0.25, None, 0.5]) is None
+    assert sum_costs([]) == 0.0
