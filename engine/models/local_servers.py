@@ -128,7 +128,7 @@ def _names(content: bytes) -> list[str] | None:
         return None
     answer = as_object(parsed)
     entries, key = (answer["data"], "id") if "data" in answer else (answer.get("models"), "name")
-    names = (_callable_name(str(entry.get(key, ""))) for entry in map(as_object, as_list(entries)))
+    names = (_callable_name(str(entry.get(key) or "")) for entry in map(as_object, as_list(entries)))
     return [name for name in dict.fromkeys(names) if name][:MAX_MODELS] if isinstance(entries, list) else None
 
 

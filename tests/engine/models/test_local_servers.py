@@ -130,6 +130,11 @@ async def test_other_server_is_reported_in_a_sentence(serve: Serve, nowhere: str
     assert found.problem == f"The server at {found.address} is not Ollama."
 
 
+async def test_entry_without_a_name_is_no_model(serve: Serve, nowhere: str) -> None:
+    body = b'{"models": [{"name": null}, {}, {"name": "one"}]}'
+    assert (await find_local_servers(_at(nowhere, OLLAMA_API_BASE=serve(body))))[0].models == ("ollama_chat/one",)
+
+
 async def test_servers_without_models_and_with_very_many(serve: Serve, nowhere: str) -> None:
     many = {"models": [{"name": f"m{number}"} for number in range(MAX_MODELS + 50)] + [7, {"name": None}]}
     assert (await find_local_servers(_at(nowhere, OLLAMA_API_BASE=serve(b'{"models": []}'))))[0].problem.endswith(
