@@ -195,6 +195,7 @@ class Workbench(QObject):
         history.refused.connect(self.status_bar.refuse)
         history.stored.connect(self.status_bar.note_stored)
         history.list_wanted.connect(lambda: self.bottom_panel.unfold("runs"))
+        self.tabs.current_changed.connect(history.drop_shown_offer)
         return history
 
     @cached_property

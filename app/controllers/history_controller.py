@@ -215,6 +215,7 @@ class HistoryController(QObject):
         document.resume_wanted.connect(lambda: self.resuming.resume_in(document))
         session.shown.started.connect(lambda: self._listen(document))
         session.shown.ended.connect(lambda: self.note_end(document))
+        session.shown.started.connect(self.drop_shown_offer)
         if not session.is_past:
             self.access.when_settled(lambda: None if document.is_closed else recall_last_run(session, self.access))
             if session.path is None:
@@ -329,8 +330,15 @@ class HistoryController(QObject):
                 text = f"The run “{run_title(unfinished[0])}” {state}. You can resume it."
                 self._unfinished = run_id = unfinished[0].run_id
                 self._notices.say("unfinished", text, "info", [("Show run", lambda: self.tabs.open_run(run_id))])
+                self.drop_shown_offer()
 
         self._ask(lambda store: (store.runs(EVERY_RUN, limit=1), store.runs(which, limit=1)), answered)
+
+    def drop_shown_offer(self) -> None:
+        """Withdraw the offer of an unfinished run while the current document shows that run and offers to resume it."""
+        document = self._current()
+        if document is not None and document.session.shown.run_id == self._unfinished:
+            self._notices.drop("unfinished")
 
     def _ask(self, work: Callable[[Store], object], answered: Callable[..., object]) -> None:
         self.access.ask(work, answered, self._refuse)

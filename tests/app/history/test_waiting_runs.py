@@ -200,7 +200,7 @@ def test_closing_says_that_a_typed_answer_is_not_saved(workbench: Workbench, fie
     outputs(document, qtbot)
 
 
-def test_offer_of_a_waiting_run_goes_when_its_document_resumes_it(
+def test_waiting_run_is_offered_once_where_its_document_is_in_front(
     make_window: MakeWindow, tmp_path: Path, qtbot: QtBot
 ) -> None:
     file = saved(tmp_path, workflow=approval())
@@ -215,7 +215,13 @@ def test_offer_of_a_waiting_run_goes_when_its_document_resumes_it(
 
     later = make_window()
     again = open_file(later, file)
-    qtbot.waitUntil(lambda: bool(later.notices.text("unfinished")) and again.session.shown.view_model is not None)
+    qtbot.waitUntil(lambda: "waiting for your answer" in again.bars.text("run"))
+    qtbot.waitUntil(lambda: later.notices.text("unfinished") == "")
+    later.documents.open_copy(drafted())
+    later.history.access.opened.emit()
+    qtbot.waitUntil(lambda: later.notices.text("unfinished") != "")
+    later.tabs.show_document(again)
+    assert later.notices.text("unfinished") == ""
     again.resume_wanted.emit()
     card = asked(later, again, qtbot)
 
