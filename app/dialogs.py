@@ -91,7 +91,7 @@ class FileDialogs:
         dialog.filterSelected.connect(lambda chosen_filter: _change_suffix(dialog, field, chosen_filter))
 
         def finish(paths: list[Path]) -> None:
-            path = _with_suffix(paths[0], dialog.selectedNameFilter())
+            path = with_workflow_suffix(paths[0], SUFFIX_BY_FILTER.get(dialog.selectedNameFilter(), ""))
             confirm_overwrite(parent, paths[0], path, lambda: chosen(path))
 
         _show(dialog, finish)
@@ -116,10 +116,14 @@ def _change_suffix(dialog: QFileDialog, field: QLineEdit | None, name_filter: st
         field.setText(f"{name}{suffix}")
 
 
-def _with_suffix(path: Path, name_filter: str) -> Path:
-    """Add the suffix of the chosen filter to a name without one; Qt takes the end of "v1.5" for a suffix."""
-    has_suffix = is_workflow_file(path.name) or path.name.endswith(".json")
-    return path if has_suffix else path.with_name(path.name + SUFFIX_BY_FILTER.get(name_filter, ""))
+def with_workflow_suffix(path: Path, suffix: str) -> Path:
+    """Add the suffix to a name without one of a workflow."""
+    return path if is_workflow_file(path.name) else with_suffix(path, suffix, ".json")
+
+
+def with_suffix(path: Path, suffix: str, *others: str) -> Path:
+    """Add a suffix to a name that has neither it nor one of the others; the end of "v1.5" is no suffix."""
+    return path if path.name.lower().endswith((suffix, *others)) else path.with_name(path.name + suffix)
 
 
 def _show(dialog: QFileDialog, chosen: Callable[[list[Path]], None]) -> None:

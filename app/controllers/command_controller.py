@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject, Qt, QTimer, QUrl
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QApplication, QMessageBox, QWidget
 
-from app.dialogs import FileDialogs, ask_question, confirm_overwrite, show_failure
+from app.dialogs import FileDialogs, ask_question, confirm_overwrite, show_failure, with_suffix
 from app.inspector.markdown_view import confirm_link
 from app.settings.preferences import Preferences
 from app.theme.style import style
@@ -204,7 +204,7 @@ class CommandController(QObject):
                 session.refused.emit(f"{target.name} cannot be written: {error.strerror or error}.")
 
         def choose(path: Path) -> None:
-            target = path if path.suffix else path.with_suffix(f".{kind}")
+            target = with_suffix(path, f".{kind}")
             confirm_overwrite(self._window, path, target, lambda: write(target))
 
         name = session.name.replace("/", "-").replace("\\", "-")

@@ -21,6 +21,7 @@ from app.dialogs import (
     file_name_of,
     import_filter,
     show_failure,
+    with_workflow_suffix,
 )
 from app.document_file import FileFingerprint
 from app.engine_thread import EngineThread
@@ -33,7 +34,7 @@ from app.window.autosave import RecoveredDocument, find_recovered, find_unsaved
 from app.window.document_page import DocumentPage
 from app.worker import Worker
 from engine.document.files import load
-from engine.document.model import FILE_SUFFIX, Workflow, is_workflow_file
+from engine.document.model import FILE_SUFFIX, Workflow
 from engine.errors import EngineError
 from engine.importing.reader import ImportResult, import_file, looks_importable
 from engine.importing.report import Outcome, ReportEntry
@@ -371,7 +372,7 @@ class SaveController(QObject):
         suggestion = session.destination or Path.home() / f"{file_name_of(session.name, 'workflow')}{FILE_SUFFIX}"
 
         def write(chosen: Path) -> None:
-            path = _with_suffix(chosen)
+            path = with_workflow_suffix(chosen, FILE_SUFFIX)
             confirm_overwrite(self._window, chosen, path, lambda: self._save_to(document, path, then))
 
         self._dialogs.save_file(self._window, suggestion, SAVE_FILTER, write)
@@ -437,11 +438,6 @@ def _revert(document: DocumentPage, path: Path, on_disk: FileFingerprint, saved:
     document.session.know_file(on_disk)
     document.session.mark_saved()
     document.bars.drop("disk")
-
-
-def _with_suffix(path: Path) -> Path:
-    has_suffix = is_workflow_file(path.name) or path.name.endswith(".json")
-    return path if has_suffix else path.with_name(path.name + FILE_SUFFIX)
 
 
 _TOPIC: Final = "disk"

@@ -31,7 +31,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.dialogs import FileDialogs, ask_question, confirm_overwrite, file_name_of
+from app.dialogs import FileDialogs, ask_question, confirm_overwrite, file_name_of, with_suffix
 from app.history.run_labels import STATUS_LABELS, can_resume, run_title, short_id, totals_label, workflow_name
 from app.history.runs_model import (
     COLUMNS,
@@ -167,7 +167,7 @@ class RunActions(QObject):
         suggestion = Path.home() / f"{name}-{short_id(run.run_id)}.{ending}"
 
         def write(path: Path) -> None:
-            target = path if path.suffix else path.with_suffix(f".{ending}")
+            target = with_suffix(path, f".{ending}")
             confirm_overwrite(self._widget, path, target, lambda: self._write(run.run_id, form, target))
 
         self._dialogs.save_file(self._widget, suggestion, filters, write)

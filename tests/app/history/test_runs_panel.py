@@ -508,14 +508,14 @@ def test_existing_file_is_not_overwritten_after_an_extension_was_added(
 ) -> None:
     store_run(store, "aaaa", started=NOW)
     shown(panel, qtbot)
-    (tmp_path / "notes.md").write_text("my own")
-    answers.to_save = tmp_path / "notes"  # the dialog asked about this name alone
+    (tmp_path / "notes v1.5.md").write_text("my own")
+    answers.to_save = tmp_path / "notes v1.5"  # the dialog asked about this name alone
     panel.view.select(["aaaa"])
     panel.actions_by_name["export_md"].trigger()
     qtbot.waitUntil(lambda: not panel._access.is_busy)
-    assert (tmp_path / "notes.md").read_text() == "my own"
+    assert (tmp_path / "notes v1.5.md").read_text() == "my own"
     answer(panel, "Cancel")
-    assert (tmp_path / "notes.md").read_text() == "my own"
+    assert (tmp_path / "notes v1.5.md").read_text() == "my own"
     panel.actions_by_name["export_md"].trigger()
     answer(panel, "Replace")
-    qtbot.waitUntil(lambda: (tmp_path / "notes.md").read_text().startswith("#"))
+    qtbot.waitUntil(lambda: (tmp_path / "notes v1.5.md").read_text().startswith("#"))

@@ -772,11 +772,11 @@ def test_workflow_is_exported_as_a_program_with_a_report(
     workbench: Workbench, self_refine: DocumentPage, answers: Answers, tmp_path: Path, kind: str
 ) -> None:
     exported = (export_python if kind == "python" else export_langgraph)(self_refine.session.workflow)
-    answers.to_save = tmp_path / "program"
+    answers.to_save = tmp_path / "program v1.5"
 
     workbench.actions_by_name[f"export_{kind}"].trigger()
 
-    assert (tmp_path / "program.py").read_text() == exported.text
+    assert (tmp_path / "program v1.5.py").read_text() == exported.text
     if exported.left_out:
         report = question(workbench.window)
         assert all(sentence in report.informativeText() for sentence in exported.left_out)
