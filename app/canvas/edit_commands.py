@@ -141,7 +141,10 @@ class Clipboard:
 
     def _add_prepared(self, prepare: _Prepare, paste: _Paste) -> None:
         """Add nodes, and select them in another turn of the event loop."""
-        if paste.before is not self._session.workflow:  # edited in the meantime
+        is_edited = paste.before is not self._session.workflow
+        if is_edited and self._session.redo_title is not None:  # a new step would discard what can be redone
+            self._session.refused.emit("Nothing was pasted, because you used Undo meanwhile. Paste again if needed.")
+        elif is_edited:
             self._add(prepare, in_background=False)
         elif self._session.do(paste):
             call_later(self._worker, partial(self.added, _added_ids(paste.step)))

@@ -91,6 +91,19 @@ def test_document_edited_during_a_paste_keeps_both_edits(
 
 
 @pytest.mark.usefixtures("in_background")
+def test_undo_during_a_paste_can_be_redone(hand: Hand, qtbot: QtBot) -> None:
+    hand.session.do(AddNodes((Node(id="extra", type="llm"),)))
+    edited = hand.session.workflow
+    hand.session.select(BODY)
+    duplicate(hand)
+    hand.session.undo()
+    with qtbot.waitSignal(hand.session.refused):
+        pass
+    hand.session.redo()
+    assert dumps(hand.session.workflow) == dumps(edited)
+
+
+@pytest.mark.usefixtures("in_background")
 def test_paste_undone_before_it_is_selected_changes_nothing(hand: Hand, qtbot: QtBot) -> None:
     before, visible = hand.session.workflow, hand.canvas.viewer.visible_rect
     hand.session.select(BODY)
