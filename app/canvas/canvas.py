@@ -202,7 +202,8 @@ class Canvas(QWidget):
     def _analyzed(self) -> None:
         workflow = self.view.workflow
         self._patch(workflow, workflow)  # collapsed loops hide what belongs to them now
-        self.view.created_regions.refresh(workflow)
+        if self.view.is_complete:
+            self.view.created_regions.refresh(workflow)
         self.run_view.update_problems()
         self.view.items_changed.emit()
 

@@ -75,6 +75,7 @@ class DocumentView(QObject):
         self._edges: dict[EdgeKey, Ends] = {}
         self._edge_items: dict[EdgeKey, EdgeItem] = {}
         self._waiting: list[str] = []
+        self._regions_wait = False
         self._batches = QTimer(self, singleShot=True)
         self._batches.timeout.connect(self._create_batch)
         self.annotations = AnnotationView(self._scene, self.created_nodes, self._dispose)
@@ -97,7 +98,7 @@ class DocumentView(QObject):
     @property
     def is_complete(self) -> bool:
         """Whether all items are created."""
-        return not self._waiting
+        return not self._waiting and not self._regions_wait
 
     @property
     def nodes(self) -> Mapping[str, NodeItem]:
@@ -206,7 +207,8 @@ class DocumentView(QObject):
             self.annotations.patch(new)
             self._viewer.extend_scene_rect(self.expected_rect)
         if has_other_edges:
-            self._create(self._waiting if len(self._waiting) <= BATCH else [])
+            self._regions_wait = len(self._waiting) > BATCH
+            self._create([] if self._regions_wait else self._waiting)
             if self.is_complete or has_fewer_cards:
                 self.created_regions.refresh(new)
         else:
@@ -221,19 +223,20 @@ class DocumentView(QObject):
 
     def create_all(self) -> None:
         """Create the items that are waiting, now."""
-        if self._waiting:
+        if not self.is_complete:
             self._create_waiting(self._waiting)
 
     def _create_batch(self) -> None:
-        """Create a batch of the waiting items, those in view first."""
+        """Create a batch of the waiting items, those in view first; the regions are a batch of their own."""
         seen, places = self._viewer.visible_rect, self.document_positions
         by_place = sorted(self._waiting, key=lambda node_id: not seen.contains(QPointF(*places[node_id])))
-        self._create_waiting(by_place[:BATCH])
+        self._create_waiting(by_place[:BATCH], with_regions=not by_place)
 
-    def _create_waiting(self, node_ids: list[str]) -> None:
+    def _create_waiting(self, node_ids: list[str], *, with_regions: bool = True) -> None:
         """Create items that the last patch left waiting; regions at the end, around all their cards."""
+        self._regions_wait = not with_regions
         touched = self._create(node_ids)
-        if not self._waiting:
+        if with_regions:
             self.created_regions.refresh(self.workflow)
             touched.update(self.created_regions.items)
         self.node_lod.refresh()
@@ -249,10 +252,10 @@ class DocumentView(QObject):
         self.update_moved()
         for item in (*items, *edges):
             self._scene.addItem(item)  # added at their final position, so that the scene indexes them once
-        if self._waiting:
-            self._batches.start()
-        else:
+        if self.is_complete:
             self._batches.stop()
+        else:
+            self._batches.start()
         return {*node_ids, *(node_id for key in missing for node_id, _ in self._edges[key])}
 
     def _create_node(self, node_id: str) -> NodeItem:
