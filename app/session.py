@@ -304,6 +304,11 @@ class Session(QObject):
         return self._saving.is_saving
 
     @property
+    def is_analyzing(self) -> bool:
+        """Whether an analysis of the document is due or running."""
+        return self._timer.isActive() or self._analysis_worker.is_busy
+
+    @property
     def destination(self) -> Path | None:
         """The document's file once all saves are done; None if it has none."""
         return self._saving.destination or self.path

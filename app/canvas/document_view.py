@@ -31,6 +31,8 @@ from engine.plan.loop_bodies import Body
 BATCH: Final = 40
 """Number of node items that are created in one turn of the event loop, in about a frame."""
 
+ANALYSIS_POLL_MS: Final = 10
+
 REMOVED_CARDS: Final = 2_000
 """Number of removed nodes whose cards are remembered for undo."""
 
@@ -228,6 +230,9 @@ class DocumentView(QObject):
 
     def _create_batch(self) -> None:
         """Create a batch of the waiting items, those in view first; the regions are a batch of their own."""
+        if self._session.is_analyzing:  # its thread would make the batch take twice as long
+            self._batches.start(ANALYSIS_POLL_MS)
+            return
         seen, places = self._viewer.visible_rect, self.document_positions
         by_place = sorted(self._waiting, key=lambda node_id: not seen.contains(QPointF(*places[node_id])))
         self._create_waiting(by_place[:BATCH], with_regions=not by_place)
@@ -255,7 +260,7 @@ class DocumentView(QObject):
         if self.is_complete:
             self._batches.stop()
         else:
-            self._batches.start()
+            self._batches.start(0)
         return {*node_ids, *(node_id for key in missing for node_id, _ in self._edges[key])}
 
     def _create_node(self, node_id: str) -> NodeItem:

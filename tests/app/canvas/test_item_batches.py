@@ -119,6 +119,18 @@ def test_nodes_in_view_come_first(make_canvas: MakeCanvas, qtbot: QtBot) -> None
     assert len(created) == 6 + 1  # the regions
 
 
+def test_batches_wait_for_the_analysis(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
+    hand = make_canvas(loops(4))
+    complete(hand.canvas, qtbot)
+    remove_all(hand.session)
+    analyzing: list[bool] = []
+    hand.canvas.view.nodes_created.connect(lambda _ids: analyzing.append(hand.session.is_analyzing))
+    hand.session.undo()
+    assert hand.session.is_analyzing
+    complete(hand.canvas, qtbot)
+    assert set(analyzing) == {False}
+
+
 @pytest.mark.parametrize(
     "read",
     [
