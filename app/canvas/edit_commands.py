@@ -463,10 +463,13 @@ class EditCommands(QObject):
         self._shown_pasted = None if self._view.is_complete else (self._session.selection, self._viewer.visible_rect)
 
     def _show_pasted_again(self) -> None:
-        """Bring pasted nodes into view once their cards have a size, unless the user has moved the view."""
-        if self._shown_pasted is None or not self._view.is_complete:
-            return
-        (cards, seen), self._shown_pasted = self._shown_pasted, None
+        """Bring pasted nodes into view once their cards have a size, in a turn of the event loop of its own."""
+        if self._shown_pasted is not None and self._view.is_complete:
+            shown, self._shown_pasted = self._shown_pasted, None
+            call_later(self, partial(self._show_sized, *shown))
+
+    def _show_sized(self, cards: Iterable[str], seen: QRectF) -> None:
+        """Bring nodes into view unless the user has moved the view since this part of the scene was visible."""
         left = self._view.created_nodes.keys() & cards
         if left and seen == self._viewer.visible_rect:
             (self.arranged if self._saw_all else self.placed).emit(self._view.expected_rect_of(left))

@@ -298,7 +298,7 @@ def test_copies_are_selected_and_in_view_once_created(
     complete(hand.canvas, qtbot)
     assert set(hand.session.selection) == selected_cards(hand.canvas) == copies
     rect = hand.canvas.view.expected_rect_of(copies)
-    assert hand.canvas.viewer.visible_rect.contains(rect)
+    qtbot.waitUntil(lambda: hand.canvas.viewer.visible_rect.contains(rect))
 
 
 def test_a_view_moved_while_copies_wait_stays(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
@@ -307,6 +307,7 @@ def test_a_view_moved_while_copies_wait_stays(make_canvas: MakeCanvas, qtbot: Qt
     duplicated(hand, qtbot)
     hand.canvas.viewer.zoom_to(3.0)
     complete(hand.canvas, qtbot)
+    QApplication.processEvents()  # the turn in which they would be shown
     assert hand.canvas.viewer.zoom == 3.0
 
 
