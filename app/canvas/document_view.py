@@ -32,6 +32,8 @@ BATCH: Final = 40
 """Number of node items that are created in one turn of the event loop, in about a frame."""
 
 ANALYSIS_POLL_MS: Final = 10
+MAX_ANALYSIS_POLLS: Final = 30
+"""Batches stop waiting for the analysis then: it starts again with every edit."""
 
 REMOVED_CARDS: Final = 2_000
 """Number of removed nodes whose cards are remembered for undo."""
@@ -78,6 +80,7 @@ class DocumentView(QObject):
         self._edge_items: dict[EdgeKey, EdgeItem] = {}
         self._waiting: list[str] = []
         self._regions_wait = False
+        self._analysis_polls = 0
         self._batches = QTimer(self, singleShot=True)
         self._batches.timeout.connect(self._create_batch)
         self.annotations = AnnotationView(self._scene, self.created_nodes, self._dispose)
@@ -220,7 +223,7 @@ class DocumentView(QObject):
             self.node_lod.refresh()
         self.items_changed.emit()
         if self.is_complete and not was_complete:
-            self.nodes_created.emit(touched)
+            self.nodes_created.emit(touched | self.created_regions.items.keys())
         return touched
 
     def create_all(self) -> None:
@@ -230,7 +233,10 @@ class DocumentView(QObject):
 
     def _create_batch(self) -> None:
         """Create a batch of the waiting items, those in view first; the regions are a batch of their own."""
-        if self._session.is_analyzing:  # its thread would make the batch take twice as long
+        if not self._session.is_analyzing:
+            self._analysis_polls = 0
+        elif self._analysis_polls < MAX_ANALYSIS_POLLS:  # its thread would make the batch take twice as long
+            self._analysis_polls += 1
             self._batches.start(ANALYSIS_POLL_MS)
             return
         seen, places = self._viewer.visible_rect, self.document_positions

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
-from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtCore import QPointF, QRectF, Qt, QTimer
 from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
@@ -129,6 +130,26 @@ def test_batches_wait_for_the_analysis(make_canvas: MakeCanvas, qtbot: QtBot) ->
     assert hand.session.is_analyzing
     complete(hand.canvas, qtbot)
     assert set(analyzing) == {False}
+
+
+def test_batches_do_not_wait_for_ever_while_one_edit_follows_another(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
+    hand = make_canvas(loops(4))
+    complete(hand.canvas, qtbot)
+    remove_all(hand.session)
+    hand.session.undo()
+
+    numbers = itertools.count()
+
+    def edit() -> None:
+        hand.session.do(SetTitle("step0", f"Title {next(numbers)}"))
+
+    edits = QTimer(hand.canvas, interval=5)
+    edits.timeout.connect(edit)
+    edits.start()
+    complete(hand.canvas, qtbot)
+    edits.stop()
+    assert hand.session.is_analyzing
+    assert len(hand.canvas.view.created_nodes) == 12
 
 
 @pytest.mark.parametrize(
