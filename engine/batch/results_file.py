@@ -190,14 +190,16 @@ class ResultsFile:
         named = {column: name for name, column in self._extra.items()}
         record: _Record = {"extra": {}, "inputs": {}, "outputs": {}}
         for column, cell in row.items():
-            if column.startswith(_INPUT):
+            if column in named:  # first, because the name may begin like those below
+                record["extra"][named[column]] = cell
+            elif column.startswith(_INPUT):
                 record["inputs"][column.removeprefix(_INPUT)] = cell
             elif column.startswith(_OUTPUT):
                 record["outputs"][column.removeprefix(_OUTPUT)] = cell
             elif column in self._own:
                 record[column] = _number(cell) if column in _NUMBERS else cell
             else:
-                record["extra"][named.get(column, column)] = cell
+                record["extra"][column] = cell
         return record
 
     def _cells(self, record: _Record) -> list[Value]:

@@ -214,6 +214,15 @@ def test_moved_row_gets_its_new_place_and_cells(tmp_path: Path, name: str):
     assert (str(row["row"]), other_columns(row)["id"]) == ("7", "b")
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_extra_columns_of_another_results_file_are_no_outputs(tmp_path: Path, name: str):
+    cells = {"output.answer": "a", "input.id": "b", "status": "failed"}
+    extra(tmp_path / name, list(cells), made(1, extra=cells))
+    for _ in range(2):
+        found = extra(tmp_path / name, list(cells))["key1"]
+        assert (found.inputs, found.outputs, found.extra) == ({"topic": "topic 1"}, {"out": "text 1"}, cells)
+
+
 def test_results_saved_by_a_spreadsheet_program_are_read(tmp_path: Path):
     path = tmp_path / "out.csv"
     write(path, made(1, outputs={"out": "Größe; =1, 'x'"}), made(2))
