@@ -16,7 +16,7 @@ from engine.run_state.reducer import apply
 from engine.run_state.state import RunState
 from engine.store.codec import KIND_CODES, encode_fields
 from engine.store.sqlite.blobs import BlobWriter
-from engine.store.sqlite.queries import STATE_COLUMNS, search_text, state_row
+from engine.store.sqlite.queries import STATE_COLUMNS, search_text, state_row, to_text
 from engine.store.sqlite.schema import SEQ_BITS, run_lost
 from engine.store.sqlite.value_encoding import ValueEncoder, to_json
 from engine.store.sqlite.writer_thread import Task, WriterThread
@@ -29,7 +29,7 @@ _ROW_BYTES: Final = 25
 """Approximate overhead of an event's row."""
 _INDEX: Final = re.compile(r"\[[0-9]+\]")
 _UPDATE: Final = f"""
-    UPDATE runs SET ({STATE_COLUMNS}, search, size, owner) = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    UPDATE runs SET ({STATE_COLUMNS}, size, owner) = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     WHERE id = ? AND owner = ?
 """  # noqa: S608 - constants
 _UPDATE_START: Final = "UPDATE runs SET started = ? WHERE id = ?"
@@ -72,14 +72,12 @@ class OpenedRun:
     Attributes:
         row: Its row id.
         run_id: Its id.
-        source: Path of the workflow file.
         state: State after the events so far (`Detail.SUMMARY`).
         size: Bytes that it takes so far.
     """
 
     row: int
     run_id: str
-    source: str
     state: RunState
     size: int
 
@@ -168,13 +166,16 @@ class RunWriter:
         Raises:
             StoreError: This process no longer owns the run.
         """
-        search = search_text(self._state.workflow, self._opened.source)
         owner = None if self._is_closing else self._owner
-        values = (*state_row(self._state), search, self._size, owner, self._run, self._owner)
+        values = (*state_row(self._state), self._size, owner, self._run, self._owner)
         if connection.execute(_UPDATE, values).rowcount == 0:
             raise run_lost(self._opened.run_id)
         if self._state.started != self._safe_state.started:
             connection.execute(_UPDATE_START, (self._state.started, self._run))
+        if self._state.workflow != self._safe_state.workflow:
+            (source,) = connection.execute("SELECT source FROM runs WHERE id = ?", (self._run,)).fetchone()
+            search = search_text(self._state.workflow, to_text(source))
+            connection.execute("UPDATE runs SET search = ? WHERE id = ?", (search, self._run))
 
     def _row(self, connection: sqlite3.Connection, event: AnyEvent) -> tuple[int, int, int, float, str]:
         known = self._paths.get(event.path)

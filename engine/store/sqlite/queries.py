@@ -121,7 +121,6 @@ def plain(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-@lru_cache(maxsize=64)  # constant within a run
 def search_text(workflow: str, source: str) -> str:
     """Return the case-folded text that filters search: name and source."""
     return plain(f"{workflow}\n{source}".casefold())

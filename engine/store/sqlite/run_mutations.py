@@ -30,7 +30,6 @@ from engine.store.sqlite.queries import (
     read_state,
     search_text,
     to_bytes,
-    to_text,
 )
 from engine.store.sqlite.schema import SEQ_BITS
 from engine.store.sqlite.value_encoding import ValueEncoder, to_json
@@ -120,7 +119,7 @@ _LEFTOVERS: Final = f"""
             SELECT 1 FROM events WHERE events.id >= runs.id << {SEQ_BITS} AND events.id < runs.id + 1 << {SEQ_BITS}
         )
 """  # noqa: S608 - constants
-_OWNED: Final = f"SELECT id, owner, source, size, started, {STATE_COLUMNS} FROM runs WHERE run_id = ?"  # noqa: S608 - constants
+_OWNED: Final = f"SELECT id, owner, size, started, {STATE_COLUMNS} FROM runs WHERE run_id = ?"  # noqa: S608 - constants
 
 
 def begin_run(connection: sqlite3.Connection, owner: Owner, head: RunHead) -> OpenedRun:
@@ -156,7 +155,7 @@ def begin_run(connection: sqlite3.Connection, owner: Owner, head: RunHead) -> Op
     size = len(document) + len(options) + blobs.take_written()
     blobs.write_uses(connection)
     connection.execute("UPDATE runs SET document = ?, size = ? WHERE id = ?", (document, size, run))
-    return OpenedRun(run, head.run_id, head.source, state, size)
+    return OpenedRun(run, head.run_id, state, size)
 
 
 def reopen_run(connection: sqlite3.Connection, owner: Owner, run_id: str) -> OpenedRun:
@@ -168,7 +167,7 @@ def reopen_run(connection: sqlite3.Connection, owner: Owner, run_id: str) -> Ope
     row = connection.execute(_OWNED, (plain(run_id),)).fetchone()
     if row is None:
         raise no_such_run(run_id)
-    run, holder, source, size, started, *columns = row
+    run, holder, size, started, *columns = row
     if holder is not None and holder in live_owners(connection):
         raise run_owned_elsewhere(run_id)
     owner.beat(connection)
@@ -177,7 +176,7 @@ def reopen_run(connection: sqlite3.Connection, owner: Owner, run_id: str) -> Ope
     if columns[1] == RunStatus.WAITING:
         events = read_events(connection, run_id, level=None, kinds=QUESTION_EVENTS, after=-1, preview=_PREVIEW)
         state.questions = reduce_events(events, detail=Detail.SUMMARY).questions
-    return OpenedRun(run, run_id, to_text(source), state, size)
+    return OpenedRun(run, run_id, state, size)
 
 
 def delete_if_stopped(connection: sqlite3.Connection, run_id: str) -> None:

@@ -457,6 +457,14 @@ class StoreConformance:
         assert [run.run_id for run in store.runs(RunFilter(workflow="ünew"))] == ["a"]
         assert [run.run_id for run in store.runs(RunFilter(workflow="old.loop"))] == ["b"]
 
+    def test_running_run_of_an_unsaved_document_gets_its_file(self, store: Store):
+        log = complete_run("a")
+        journal = store_run(store, head("a"), log[:1], close=False)
+        store.set_source(["a"], "/new.loop.json")
+        write_all(journal, log[1:])
+        end(store, journal)
+        assert [run.source for run in store.runs(RunFilter(workflow="new.loop"))] == ["/new.loop.json"]
+
     def test_retention_by_count_deletes_the_oldest_runs(self, store: Store):
         for number, run_id in enumerate("abcde"):
             store_run(store, head(run_id), complete_run(run_id, 1000.0 + number))
