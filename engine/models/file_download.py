@@ -456,7 +456,7 @@ class _Download:
                         self._check_magic(buffer)
                     if len(buffer) >= _WRITE_BYTES:
                         full, buffer = buffer, bytearray()
-                        await _finish_in_thread(_append, file, full)
+                        await finish_in_thread(_append, file, full)
                     if done > remote.size:
                         raise self._refusal(
                             f"{self._source.host} sends more than the {format_count(remote.size, 'byte')} of the file."
@@ -468,7 +468,7 @@ class _Download:
                 _append(file, buffer)
             if done != remote.size:
                 raise httpx.RemoteProtocolError(f"{done} of {remote.size} bytes have arrived")
-            await _finish_in_thread(os.fsync, file.fileno())
+            await finish_in_thread(os.fsync, file.fileno())
 
     def _check_magic(self, beginning: bytearray) -> None:
         if not _GGUF_MAGIC.startswith(beginning[: len(_GGUF_MAGIC)]):
@@ -500,7 +500,7 @@ def _is_file(file: Path, remote: RemoteFile) -> bool:
         return not remote.sha256 or hashlib.file_digest(stream, "sha256").hexdigest() == remote.sha256
 
 
-async def _finish_in_thread(work: Callable[..., object], *arguments: object) -> None:
+async def finish_in_thread(work: Callable[..., object], *arguments: object) -> None:
     """Call a function in a thread, and wait for its end also when the task is cancelled meanwhile."""
     task = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
     try:
