@@ -24,14 +24,15 @@ from engine.nodes.spec import PortType
 from engine.run_state.result import LoopResult, RunResult
 from engine.runner.declared_inputs import DeclaredInput, declared_inputs, invalid_value, value_of_text
 from engine.safe_file_io import normalize_line_ends
+from engine.store.export_csv import RESULT_MARKS
 from engine.text_sanitizing import shown
 from engine.values import Value, compact_json, to_text
 
 _RUN_ID_LENGTH = 16
 _MIN_SIMILARITY: Final = 0.8
+"""From 0 to 1; a column whose name is at least this similar to an input's counts as misspelled."""
 INPUT_PREFIX: Final = "input."
 """Precedes the name of an input in a results file."""
-"""From 0 to 1; a column whose name is at least this similar to an input's counts as misspelled."""
 _SPREADSHEET_ERRORS: Final = re.compile(
     r"#(N/A|GETTING_DATA|NAME\?|(REF|DIV/0|VALUE|NUM|NULL|SPILL|CALC|FIELD|BLOCKED|CONNECT|BUSY|UNKNOWN)!)"
 )
@@ -144,12 +145,18 @@ def inputs_of_table(
 
 
 def matching_column(name: str, columns: Iterable[str]) -> str | None:
-    """The column with the name of an input, else one that differs only in case or is of a results file, else None."""
+    """The column with the name of an input, else one that differs only in case or is of a results file, else None.
+
+    In a whole results file the input's own column comes first: one with the plain name was an extra column.
+    """
     columns = list(columns)
-    if name in columns:
-        return name
-    names = name.casefold(), f"{INPUT_PREFIX}{name}".casefold()
-    return next((column for wanted in names for column in columns if column.strip().casefold() == wanted), None)
+    own = f"{INPUT_PREFIX}{name}"
+    names = (own, name) if {own, *RESULT_MARKS} <= set(columns) else (name, own)
+    if names[0] in columns:
+        return names[0]
+    return next(
+        (column for wanted in names for column in columns if column.strip().casefold() == wanted.casefold()), None
+    )
 
 
 def _columns_of(table: Table) -> str:

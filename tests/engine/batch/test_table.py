@@ -96,6 +96,8 @@ def test_table_without_a_column_for_any_input_is_refused(tmp_path: Path, columns
 def test_results_file_is_a_table_with_the_inputs_of_its_rows(tmp_path: Path):
     assert read(tmp_path, "row,input.topic,output.out,words\n1,rain,a,3\n") == [{"topic": "rain", "words": 3}]
     assert read(tmp_path, "Input.topic,Topic\nrain,sun\n") == [{"topic": "sun"}]
+    assert read(tmp_path, "topic,input.topic,batch,key\nextra,rain,b,k\n") == [{"topic": "rain"}]
+    assert read(tmp_path, "topic,batch,key\nrain,b,k\n") == [{"topic": "rain"}]
 
 
 @pytest.mark.parametrize("line", ["nonsense", "[1]", '{"topic": NaN}', '{"topic": 1e999}', "[" * 5000])
