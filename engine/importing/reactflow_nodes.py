@@ -84,7 +84,7 @@ def _loop(node: ForeignNode) -> None:
     fields, config = node.fields, node.config
     # The foreign format has no iteration note; without this, prompts would get text that the author did not write.
     config |= {"max_iterations": 5, "inject_feedback": False}
-    fields.pop_count(config, "max_iterations", "maxIterations", "max_iterations", high=50)
+    fields.pop_count(config, "max_iterations", "maxIterations", "max_iterations", high=50, is_raised=True)
     names = ("exitCondition", "exit_condition")
     name = node.read_choice(_EXIT_CONDITIONS, "stop_when", *names, is_required=True)
     condition: Config = {} if name is None or name == "max_iterations" else {"condition": name}
@@ -243,7 +243,7 @@ def _tool(node: ForeignNode) -> None:
 def _iterator(node: ForeignNode) -> None:
     mode = as_text(node.fields.pop("mode")).lower()
     names = ("maxConcurrency", "concurrency", "max_concurrency")
-    node.fields.pop_count(node.config, "max_concurrency", *names, high=1000)
+    node.fields.pop_count(node.config, "max_concurrency", *names, low=0, high=1000)
     if mode == "sequential":
         node.config["max_concurrency"] = 1
         node.fields.carried_over("mode", "One item after the other.")

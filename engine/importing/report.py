@@ -184,15 +184,22 @@ class FieldReader(_Report):
         elif given is not None:
             self.left_out(names[0], f"{shown(given, 40)} is not a valid number.")
 
-    def pop_count(self, config: dict[str, Any], key: str, *names: str, low: int = 1, high: int) -> None:
-        """Convert an integer to a setting of a node, and limit it to a range."""
+    def pop_count(
+        self, config: dict[str, Any], key: str, *names: str, low: int = 1, high: int, is_raised: bool = False
+    ) -> None:
+        """Convert an integer to a setting of a node, and limit it from above.
+
+        A smaller one than `low` is left out, because other programs write 0 or -1 for no limit. With `is_raised`, it
+        becomes `low`.
+        """
         given = self.pop(*names)
         count = as_integer(given)
-        if count is not None:
+        if count is not None and (count >= low or is_raised):
             config[key] = limited = min(max(count, low), high)
             self.mapped(names[0], f"{key}: {limited}.", is_same=limited == count)
         elif given is not None:
-            self.left_out(names[0], f"{shown(given, 40)} is not an integer.")
+            default = f"; {config[key]} is used" if key in config else ""
+            self.left_out(names[0], f"{shown(given, 40)} is not an integer from {low}{default}.")
 
     def pop_sampling(self, config: dict[str, Any]) -> None:
         """Convert the settings of a model call that all node types with models have."""

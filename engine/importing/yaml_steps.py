@@ -136,7 +136,7 @@ class LoopBuilder:
 
     def _build_loop(self, step: Step, fields: FieldReader, dependencies: Mapping[str, StepOutput]) -> StepOutput:
         config: dict[str, Any] = {"max_iterations": 5, "inject_feedback": False}
-        fields.pop_count(config, "max_iterations", "maxIterations", high=50)
+        fields.pop_count(config, "max_iterations", "maxIterations", high=50, is_raised=True)
         judge = as_text(fields.pop("untilAgent"))
         self._read_judge(fields, judge, config)
         fields.pop_seconds(config, "delay_s", "delay", allow_zero=True)

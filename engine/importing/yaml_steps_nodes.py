@@ -171,7 +171,7 @@ def _read_tools(agent: Agent, fields: FieldReader) -> None:
     if not tools:
         return
     agent.config["tools"] = list(dict.fromkeys(tools))
-    fields.pop_count(agent.config, "max_turns", "maxTurns", "max_turns", high=50)
+    fields.pop_count(agent.config, "max_turns", "maxTurns", "max_turns", high=50, is_raised=True)
     fields.carried_over("tools", f"{', '.join(agent.config['tools'])}.")
 
 

@@ -73,12 +73,37 @@ def test_max_iterations_is_imported(given: Any, expected: int, outcome: Outcome)
     assert "node loop-1, maxIterations" in messages(imported, outcome)
 
 
-@pytest.mark.parametrize("given", [{"temperature": 3}, {"temperature": "hot"}, {"topP": 0}, {"maxTokens": 1.5}])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"temperature": 3},
+        {"temperature": "hot"},
+        {"topP": 0},
+        {"maxTokens": 1.5},
+        {"maxTokens": 0},
+        {"maxTokens": -1},
+    ],
+)
 def test_sampling_that_no_model_accepts_is_left_out(given: dict[str, Any]) -> None:
     imported = read(canvas([rf_node("a", "llm", prompt="Hi", **given)], []))
 
     assert set(config(imported, "a")) == {"prompt"}
     assert {f"node a, {name}" for name in given} <= set(messages(imported, Outcome.LEFT_OUT))
+
+
+def test_the_default_that_replaces_an_invalid_count_is_reported() -> None:
+    imported = read(evaluated(maxIterations="x"))
+    entry = next(entry for entry in imported.entries if entry.place == "node loop-1, maxIterations")
+    assert "5" in entry.message
+
+
+@pytest.mark.parametrize(("given", "expected"), [(0, 0), (3, 3), (-1, None)])
+def test_max_concurrency_of_an_iterator_is_imported(given: int, expected: int | None) -> None:
+    imported = read(canvas([rf_node("each", "iterator", maxConcurrency=given)], []))
+
+    assert config(imported, "each").get("max_concurrency") == expected
+    outcome = Outcome.CARRIED_OVER if expected is not None else Outcome.LEFT_OUT
+    assert "node each, maxConcurrency" in messages(imported, outcome)
 
 
 def test_an_edge_from_output_leads_past_the_loop_if_the_paths_say_so() -> None:

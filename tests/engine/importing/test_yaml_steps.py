@@ -349,9 +349,15 @@ def test_braces_in_a_loop_input_are_text() -> None:
 
 def test_an_invalid_duration_or_count_is_left_out_and_reported() -> None:
     imported = read(
+        "options: {maxConcurrency: 0}\n"
         "steps:\n- id: a\n  instructions: x\n  timeout: -5\n  loop: {forEach: [1, 2], maxConcurrency: many}\n"
         "- id: b\n  instructions: x\n  loop: {maxIterations: 2, delay: -1}\n"
     )
     assert validate(imported.workflow) == []
     left = [entry.place for entry in imported.entries if entry.outcome is Outcome.LEFT_OUT]
-    assert left == ["step a, loop.maxConcurrency", "step a, timeout", "step b, loop.delay"]
+    assert left == [
+        "options, maxConcurrency",
+        "step a, loop.maxConcurrency",
+        "step a, timeout",
+        "step b, loop.delay",
+    ]
