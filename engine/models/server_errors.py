@@ -56,6 +56,11 @@ class ServerError:
     seconds: float | None = None
 
     @property
+    def words(self) -> str:
+        """The text, limited in length, and the codes."""
+        return " ".join((self.text[:4000], *sorted(self.codes)))
+
+    @property
     def status(self) -> int | None:
         """An HTTP status among the codes: some servers send errors with status 200, or in a stream."""
         return next((int(code) for code in self.codes if re.fullmatch(r"[45]\d\d", code)), None)
@@ -296,11 +301,13 @@ _BY_STATUS: Final = {
     522: ModelErrorKind.TIMEOUT,
     524: ModelErrorKind.TIMEOUT,
 }
-# Types and wordings that tell less than a status, for errors without one.
+# Types and wordings that tell less than a status, and the statuses they stand for in errors without one.
 _WITHOUT_STATUS: Final = (
-    (ModelErrorKind.AUTHENTICATION, "permission|forbidden|authentication|unauthenticated"),
-    (ModelErrorKind.NOT_FOUND, "not[ _]found|does not exist"),
-    (ModelErrorKind.BAD_REQUEST, "invalid_request|invalid_argument|bad_request"),
+    (403, re.compile(r"permission|forbidden", re.IGNORECASE)),
+    (401, re.compile(r"authentication|unauthenticated|api[ _-]?key", re.IGNORECASE)),
+    (429, re.compile(r"quota", re.IGNORECASE)),
+    (404, re.compile(r"not[ _]found|does not exist", re.IGNORECASE)),
+    (400, re.compile(r"invalid_request|invalid_argument|bad_request", re.IGNORECASE)),
 )
 # A wording is more specific than these statuses, which servers send for anything.
 _GENERIC_STATUSES: Final = frozenset({400, 403, 404, 409, 413, 422, 424, 429})
@@ -309,10 +316,9 @@ _GENERIC_STATUSES: Final = frozenset({400, 403, 404, 409, 413, 422, 424, 429})
 def kind_of_error(error: ServerError, status: int | None) -> ModelErrorKind | None:
     """The kind of failure of an error response, by its wording and status; None if neither indicates one."""
     status = status if status is not None and status >= 400 else error.status
-    text = " ".join((error.text[:4000], *sorted(error.codes)))
-    by_words = next((kind for kind, pattern in _PATTERNS if pattern.search(text)), None)
+    by_words = next((kind for kind, pattern in _PATTERNS if pattern.search(error.words)), None)
     if status is None:
-        return by_words or next((kind for kind, words in _WITHOUT_STATUS if re.search(words, text.lower())), None)
+        return by_words
     by_status = _BY_STATUS.get(status, ModelErrorKind.SERVER if status >= 500 else ModelErrorKind.BAD_REQUEST)
     if by_words is None or by_words is by_status:
         return by_status
@@ -491,8 +497,17 @@ def _classify(error: Exception) -> tuple[Exception, ServerError, int | None, Mod
     original = getattr(error, "original_exception", None)
     error = original if isinstance(original, Exception) else error
     response, status = _read_response(error)
+    names = [_class_names(cause) for cause in _causes(error)]
+    by_class = next((kind for name, kind in _KINDS_BY_CLASS.items() if any(name in one for one in names)), None)
     status = response.status if status is None else status
-    return error, response, status, _kind(error, response, status)
+    kind = None
+    if status is not None or response.text or by_class is ModelErrorKind.BAD_REQUEST:
+        kind = kind_of_error(response if response.text else ServerError(str(error), response.codes), status)
+    kind = kind or by_class
+    if kind is None:
+        status = next((one for one, pattern in _WITHOUT_STATUS if pattern.search(response.words)), None)
+        kind = _kind_by_cause(names, response) if status is None else _BY_STATUS.get(status, ModelErrorKind.BAD_REQUEST)
+    return error, response, status, kind
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -533,15 +548,8 @@ def _text_of(response: object) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _kind(error: Exception, response: ServerError, status: int | None) -> ModelErrorKind:
-    names = [_class_names(cause) for cause in _causes(error)]
-    by_class = next((kind for name, kind in _KINDS_BY_CLASS.items() if any(name in one for one in names)), None)
-    if status is not None or response.text or by_class is ModelErrorKind.BAD_REQUEST:
-        by_text = kind_of_error(response if response.text else ServerError(str(error), response.codes), status)
-        if by_text is not None:
-            return by_text
-    if by_class is not None:
-        return by_class
+def _kind_by_cause(names: list[set[str]], response: ServerError) -> ModelErrorKind:
+    """The kind of a failure about which neither the response nor litellm says anything."""
     if any(one & _UNREADABLE for one in names):
         return ModelErrorKind.BAD_REPLY
     if any(one & _BROKEN_CONNECTION for one in names):

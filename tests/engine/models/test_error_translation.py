@@ -107,6 +107,45 @@ def test_refused_key_has_a_remedy() -> None:
     assert error.fix == f"add_key:{OPENAI.key_name}"
 
 
+class APIError(Exception):
+    """Stands for the class of this name of the openai package: an error in a stream, without a status."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.body = {"error": {"type": kind, "message": message}}
+
+
+@pytest.mark.parametrize(
+    ("type_", "message", "kind"),
+    [
+        ("server_error", "Please set your api key", ModelErrorKind.AUTHENTICATION),
+        ("server_error", "Your quota is used up", ModelErrorKind.RATE_LIMIT),
+        ("server_error", "Rate limit reached for this api key", ModelErrorKind.RATE_LIMIT),
+        ("not_found_error", "No such thing", ModelErrorKind.NOT_FOUND),
+        ("invalid_request_error", "Wrong", ModelErrorKind.BAD_REQUEST),
+        ("server_error", "Wrong", ModelErrorKind.SERVER),
+    ],
+)
+def test_wording_decides_the_kind_of_an_error_without_status(type_: str, message: str, kind: ModelErrorKind) -> None:
+    assert translate(APIError(type_, message), "m", OPENAI, Keys({})).kind is kind
+
+
+@pytest.mark.parametrize("type_", ["permission_error", "forbidden"])
+def test_missing_permission_without_status_does_not_ask_for_a_key(type_: str) -> None:
+    error = translate(APIError(type_, "Your account may not use this model"), "m", OPENAI, Keys({}))
+
+    assert error.kind is ModelErrorKind.AUTHENTICATION
+    assert mentions(error.message, "OpenAI does not allow this")
+    assert not error.fix
+
+
+def test_refusal_by_litellm_itself_keeps_its_kind() -> None:
+    error = translate(BadRequestError("Tool call id 'a' not found in messages"), "m", OPENAI, Keys({}))
+
+    assert error.kind is ModelErrorKind.BAD_REQUEST
+    assert "Tool call id 'a' not found" in error.message
+
+
 def test_missing_key_is_not_called_refused() -> None:
     place = Endpoint(
         provider_named("openai"), "http://localhost/v1", NO_KEY, "The server at localhost", "host:localhost"
