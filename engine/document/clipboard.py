@@ -87,8 +87,8 @@ def paste_fragment(workflow: Workflow, fragment: Workflow, *, offset: tuple[floa
         DocumentError: The fragment has too many nodes or edges.
     """
     if max(len(fragment.nodes), len(fragment.edges)) > MAX_PASTED:
-        message = f"clipboard: The copied part has more than {MAX_PASTED} nodes or edges."
-        raise DocumentError(message, "Copy and paste it in smaller parts.")
+        message = f"The part to add has more than {MAX_PASTED} nodes or edges."
+        raise DocumentError(message, "Add it in smaller parts.")
     taken = set(workflow.nodes_by_id)
     names: dict[str, str] = {}
     pasted: list[Node] = []

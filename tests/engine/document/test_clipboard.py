@@ -97,8 +97,9 @@ def test_clipboard_without_nodes_is_refused(text: str, message: str) -> None:
 
 def test_oversized_paste_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clipboard, "MAX_PASTED", 1)
-    with pytest.raises(DocumentError, match="more than 1 nodes"):
+    with pytest.raises(DocumentError, match="more than 1 nodes") as caught:
         paste_fragment(FLOW, fragment_of(FLOW, ["loop", "judge"]))
+    assert "clipboard" not in caught.value.message  # duplicated nodes were not in it
 
 
 def test_invalid_document_is_pasted_as_far_as_possible() -> None:
