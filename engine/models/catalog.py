@@ -238,12 +238,9 @@ _FAMILIES = {
     "mistral": "mistral",
     "ministral": "mistral",
     "codestral": "mistral",
-    "deepseek-chat": "deepseek",
-    "deepseek-reasoner": "deepseek",
-    "deepseek-v": "deepseek",
+    "deepseek": "deepseek",
     "grok": "xai",
     "command-": "cohere",
-    "deepseek": "ollama_chat",
     "gemma": "ollama_chat",
     "llama": "ollama_chat",
     "phi": "ollama_chat",
@@ -284,18 +281,17 @@ def _guess(name: str) -> str:
     own = _guess_own(name, name.lower())
     if own or "/" in name:
         return own or _guess_provider(name)
-    head, colon, tail = name.partition(":")
+    head, _, tail = name.partition(":")
     if head.lower() in LITELLM_PREFIXES and tail[:1].isalpha():
         return f"{head.lower()}/{tail}"
     provider = usual_provider(name)
-    if provider and colon:
-        provider = "ollama_chat"  # only Ollama separates name and size by a colon
     return f"{provider}/{name}" if provider else ""
 
 
 def usual_provider(name: str) -> str:
-    """The provider of a well-known model by the beginning of its name; empty if it is unknown."""
-    return next((provider for start, provider in _FAMILIES.items() if name.lower().startswith(start)), "")
+    """The provider of a well-known model by its name; empty if it is unknown."""
+    provider = next((provider for start, provider in _FAMILIES.items() if name.lower().startswith(start)), "")
+    return "ollama_chat" if provider and ":" in name else provider  # only Ollama separates name and size by a colon
 
 
 def _guess_own(name: str, lower: str) -> str:

@@ -217,6 +217,9 @@ def test_models_get_their_provider_and_tools_their_name_here() -> None:
         ("", "gpt-9", "openai/gpt-9"),
         ("ollama", "llama9", "ollama_chat/llama9"),
         ("", "llama9", "llama9"),
+        ("", "deepseek-coder", "deepseek/deepseek-coder"),
+        ("", "gpt-oss:20b", "gpt-oss:20b"),
+        ("ollama", "mistral:7b", "ollama_chat/mistral:7b"),
         ("local", "gguf:mine", "gguf:mine"),
     ],
 )
