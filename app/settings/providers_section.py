@@ -115,6 +115,8 @@ class ProvidersSection(QWidget):
         self._preferences = preferences
         self._engine = engine
         self._worker = Worker(self)
+        self._removal_worker = Worker(self)  # of its own: a refresh does not supersede a removal
+        self._not_removed: dict[str, str] = {}  # why, by the provider's name, until the next attempt
         self.rows: list[ProviderRow] = []
         self._suggested = ""
         self.key_dialog: KeyDialog | None = None
@@ -215,8 +217,9 @@ class ProvidersSection(QWidget):
             self._suggested = row.model
             self.model.setText(row.model)
             self.model_test.reset()
-        if row.problem:
-            self.status.say(row.problem, "bad")
+        problem = self._not_removed.get(row.name) or row.problem
+        if problem:
+            self.status.say(problem, "bad")
         elif not row.name:
             self.status.say(f"{EMBEDDED_MODEL_NOTE}. It runs on this computer, free of charge.")
         else:
@@ -225,6 +228,7 @@ class ProvidersSection(QWidget):
     def _ask_for_key(self) -> None:
         row = self.chosen
         assert row is not None
+        self._not_removed.pop(row.name, None)
         if self.key_dialog is not None:
             self.key_dialog.deleteLater()
         self.key_dialog = KeyDialog(self._engine, row.name, self)
@@ -236,11 +240,13 @@ class ProvidersSection(QWidget):
         row = self.chosen
         assert row is not None
         self.remove_key.setEnabled(False)
+        self._not_removed.pop(row.name, None)
         self.model_test.reset()
         remove = partial(self._engine.models.keys.delete, row.name)
-        self._worker.ask(remove, lambda _: self.refresh(), self._remove_failed)
+        self._removal_worker.ask(remove, lambda _: self.refresh(), partial(self._remove_failed, row.name))
 
-    def _remove_failed(self, error: EngineError) -> None:
+    def _remove_failed(self, name: str, error: EngineError) -> None:
+        self._not_removed[name] = str(error)  # the list may be on its way, and shows the state of the key
         self._show_chosen()
         self._failed(error)
 

@@ -20,6 +20,7 @@ from app.settings.key_dialog import KeyDialog
 from app.settings.preferences import Preferences
 from app.settings.providers_section import ProviderRow, ProvidersSection, list_providers
 from app.settings.settings_dialog import SettingsDialog
+from engine.errors import EngineError
 from engine.models.keys import Keys
 from tests.app.settings.conftest import CANARY
 from tests.engine.models.test_keys import BrokenKeyring, MemoryKeyring
@@ -218,6 +219,30 @@ def test_keyring_failure_on_removal_is_reported(
 
     assert dialog.providers.remove_key.isEnabled(), "it may be tried again"
     assert CANARY not in _shown(dialog)
+
+
+def test_failure_of_a_removal_is_reported_though_the_list_was_refreshed_meanwhile(
+    dialog: SettingsDialog, engine_thread: EngineThread, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+) -> None:
+    section = dialog.providers
+    engine_thread.models.keys.set("openai", CANARY)
+    with qtbot.waitSignal(section.refreshed):
+        section.refresh()
+    _choose(section, "OpenAI")
+    may_fail = threading.Event()
+
+    def delete(_name: str) -> None:
+        may_fail.wait(60)
+        raise EngineError("It is locked.")
+
+    monkeypatch.setattr(engine_thread.models.keys, "delete", delete)
+    qtbot.mouseClick(section.remove_key, LEFT)
+    section.refresh()
+    may_fail.set()
+    qtbot.waitUntil(lambda: section.status.text() == "It is locked.")
+    with qtbot.waitSignal(section.refreshed):
+        section.refresh()
+    assert section.status.text() == "It is locked.", "the state of the key does not replace it"
 
 
 def test_key_is_in_no_file_text_or_log(
