@@ -313,7 +313,7 @@ class ForkDialog(QDialog):
 
     def _arrange(self) -> None:
         titles = node_titles(self._place.structure.workflow)
-        where = path_label(self._place.path, titles).replace("iteration", self._place.unit)
+        where = path_label(self._place.path, titles, self._place.unit)
         title = PlainLabel(f"Fork from {where}", look="title")
         told = PlainLabel(
             "A new run reuses everything before this point and runs the rest again. The original run is not changed.",

@@ -119,15 +119,20 @@ def full_run_title(summary: RunSummary, titles: NodeTitles = NO_TITLES) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def path_label(place: str, titles: NodeTitles = NO_TITLES) -> str:
+def path_label(place: str, titles: NodeTitles = NO_TITLES, unit: str = "iteration") -> str:
     """Format a path for people: `loop[2].critique` is `iteration 3, Critique`, with its id if it is not in the titles.
 
     Nested loops are named: `outer[1].inner[0]` is `outer 2, inner 1`.
+
+    Args:
+        place: The path.
+        titles: Titles of the nodes.
+        unit: The word for one pass through the body of the only loop.
     """
     steps = [(titles.get(name, name), int(index) if index else None) for name, index in _PLACE.findall(place)]
     loops = sum(index is not None for _, index in steps)
     words = [
-        name if index is None else f"iteration {index + 1}" if loops == 1 else f"{name} {index + 1}"
+        name if index is None else f"{unit} {index + 1}" if loops == 1 else f"{name} {index + 1}"
         for name, index in steps
     ]
     return ", ".join(words)

@@ -25,6 +25,7 @@ from app.inspector.text_widgets import GrowingEdit
 from app.theme.widgets import PlainLabel
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench
+from engine.document.operations import SetTitle
 from engine.errors import EngineError
 from engine.exits.loop_conditions import condition_specs
 from engine.plan.structure import analyse
@@ -218,6 +219,18 @@ def test_item_of_an_iterator_is_forked_with_another_input(workbench: Workbench, 
     )
     assert fork.session.shown.view_model is not None
     assert [item.result for item in fork.session.shown.view_model.loops["each"].iterations] == ["x.", "why.", "z."]
+
+
+def test_title_with_the_word_iteration_is_shown_as_it_is(workbench: Workbench, store: Store, qtbot: QtBot) -> None:
+    flow, _ = SetTitle("mark", "Judge this iteration").apply(item_loop())
+    run_id = run_and_store(store, flow, "")
+    workbench.history.tabs.open_run(run_id)
+    pages = workbench.history.tabs.pages
+    qtbot.waitUntil(lambda: run_id in pages and pages[run_id].session.shown.run_id == run_id)
+    workbench.history.resuming.fork_from(pages[run_id].document, "each[1].mark")
+    dialog = dialog_of(workbench, qtbot)
+    assert "Fork from item 2, Judge this iteration" in [label.text() for label in dialog.findChildren(PlainLabel)]
+    dialog.reject()
 
 
 def test_fork_of_a_missing_run_is_refused(store: Store) -> None:
