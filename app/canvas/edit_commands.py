@@ -143,7 +143,7 @@ class Clipboard:
         """Add nodes, and select them in another turn of the event loop."""
         is_edited = paste.before is not self._session.workflow
         if is_edited and self._session.redo_title is not None:  # a new step would discard what can be redone
-            self._session.refused.emit("Nothing was pasted, because you used Undo meanwhile. Paste again if needed.")
+            self._session.refused.emit("Nothing was added, because you used Undo or Redo meanwhile. Try again.")
         elif is_edited:
             self._add(prepare, in_background=False)
         elif self._session.do(paste):
