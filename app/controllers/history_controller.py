@@ -226,8 +226,9 @@ class HistoryController(QObject):
         runs: set[str] = set()
 
         def set_source(path: Path) -> None:
-            found = frozenset({*runs, session.shown.run_id})  # the last one may still be running
-            self.access.ask(lambda store: store.set_source(found, str(path)), lambda _: self.access.changed.emit())
+            found = frozenset({*runs, session.shown.run_id} - {""})  # the last one may still be running
+            if found:
+                self.access.ask(lambda store: store.set_source(found, str(path)), lambda _: self.access.changed.emit())
 
         session.shown.ended.connect(lambda: runs.add(session.shown.run_id))
         session.saved.connect(set_source, Qt.ConnectionType.SingleShotConnection)

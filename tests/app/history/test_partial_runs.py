@@ -347,6 +347,18 @@ def test_runs_of_a_document_without_a_file_belong_to_the_file_that_it_is_saved_a
     qtbot.waitUntil(lambda: again.session.shown.run_id == run_id)
 
 
+def test_saving_a_document_that_never_ran_changes_nothing_in_the_history(
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot
+) -> None:
+    document, access = workbench.documents.open_copy(LOOP, is_trusted=True), workbench.history.access
+    changes: list[bool] = []
+    access.changed.connect(lambda: changes.append(True))
+    with qtbot.waitSignal(document.session.saved):
+        document.session.save(tmp_path / "mine.loop.json")
+    qtbot.waitUntil(lambda: not access.is_busy)
+    assert not changes
+
+
 def test_outdated_nodes_of_a_large_document_are_found_in_a_thread(
     workbench: Workbench, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
