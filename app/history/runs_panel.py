@@ -642,8 +642,6 @@ class RunsPanel(QWidget):
         self._update_actions()
 
     def _show_failure(self) -> None:
-        if self._access.store is None:
-            self.model.show(Page((), {}, is_last=True))  # the runs of the history that was open before
         self._show_empty()
         self._update_actions()
 

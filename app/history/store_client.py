@@ -38,7 +38,7 @@ class StoreClient(QObject):
     Attributes:
         path: The file; None for the default.
         store: The history; None if it is not open.
-        failure: Why nothing can be stored; empty if the history is being opened or can be written.
+        failure: Why nothing can be stored; empty if the history is being opened for the first time or can be written.
     """
 
     opened = Signal()
@@ -75,13 +75,16 @@ class StoreClient(QObject):
     def open(self, after_ms: int = 0) -> None:
         """Open the history in a thread, unless it is open and can be written.
 
+        One that is open for reading stays so until the new one is open.
+
         Args:
             after_ms: Delay in milliseconds.
         """
         if self.writable is not None or self._is_opening:
             return
-        self.close()
-        self._is_opening, self.failure = True, ""
+        self._is_opening = True
+        if self.store is None:
+            self.failure = ""
         self._attempt += 1
         begin = partial(self._begin, self._attempt)
         if after_ms:
@@ -143,6 +146,7 @@ class StoreClient(QObject):
         if attempt != self._attempt:  # another file was chosen
             self._worker.ask(store.close)
             return
+        self.close()
         self.store, self.failure = store, failure
         self._settle()
         self.opened.emit()

@@ -224,18 +224,22 @@ class StoredRunLoader(QObject):
     def show(self, run: StoredRun) -> None:
         """Show a run as far as it was loaded, and load the rest on demand."""
         self._run, self._asked = run, set()
-        shown, store, run_id = self._shown, self._access.store, run.summary.run_id
+        shown, access, run_id = self._shown, self._access, run.summary.run_id
         shown.chosen = shown.chosen if shown.run_id == run_id else {}
         shown.view_model, shown.run_id, shown.workflow = run.view_model, run_id, run.workflow
         shown.read_levels = self.read
-        if store is not None:
-            shown.read_results = partial(read_results, store, run_id, run.view_model.loops)
+
+        def read(path: str, first: int, last: int) -> list[Value]:
+            store = access.store  # of now: the history may have been opened again
+            return [] if store is None else read_results(store, run_id, run.view_model.loops, path, first, last)
+
+        shown.read_results = read
         shown.started.emit()
         self.read_shown()
 
-    def ask(self, work: Callable[[Store], ResultT], answered: Callable[[ResultT], object]) -> None:
-        """Read something else of the history after the levels that were asked for."""
-        self._access.ask(work, answered, self._refuse, worker=self._worker)
+    def ask(self, work: Callable[[Store], ResultT], answered: Callable[[ResultT], object]) -> bool:
+        """Read something else of the history after the levels that were asked for; return whether it is open."""
+        return self._access.ask(work, answered, self._refuse, worker=self._worker)
 
     def read(self, levels: Iterable[str]) -> None:
         """Load levels of the run (`""`, `loop[2]`) that were not loaded yet; a live run reports them itself."""
@@ -243,9 +247,10 @@ class StoredRunLoader(QObject):
         if run is None or self._shown.view_model is not run.view_model:
             return
         for name in levels:
-            if name not in run.levels and name not in self._asked:
+            if name in run.levels or name in self._asked:
+                continue
+            if self.ask(lambda store, name=name: read_level(store, run, name), partial(self._add_level, run)):
                 self._asked.add(name)
-                self.ask(lambda store, name=name: read_level(store, run, name), partial(self._add_level, run))
 
     def read_shown(self) -> None:
         """Load what is displayed."""

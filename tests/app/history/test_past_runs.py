@@ -197,6 +197,26 @@ def test_level_read_for_an_older_outline_is_ignored(
     assert newer.levels == {"", "loop[2]"}
 
 
+def test_run_is_read_from_the_history_as_it_is_open_now(
+    access: StoreClient, engine_thread: EngineThread, store: Store, tmp_path: Path, qtbot: QtBot
+) -> None:
+    run_id = run_and_store(store, refine(), refine_script(tmp_path / "s.json"))
+    run = read_outline(store, run_id)
+    session = StoredSession(engine_thread, access, run.workflow, "Run")
+    access.close()
+    session.loader.show(run)
+    assert session.shown.read_levels is not None
+    assert session.shown.read_results is not None
+    assert session.shown.read_results("loop", 0, 2) == []
+    with qtbot.waitSignal(access.opened):
+        access.open()
+    session.shown.read_levels(["loop[0]"])
+    qtbot.waitUntil(lambda: run.levels >= {"loop[0]"})
+    session.loader.read_shown()
+    qtbot.waitUntil(lambda: run.levels >= {"", "loop[2]"})
+    assert len(session.shown.read_results("loop", 0, 2)) == 3
+
+
 def test_past_run_is_read_only(workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot) -> None:
     run_id = run_and_store(store, refine(), refine_script(tmp_path / "s.json"))
     document = past(workbench, run_id, qtbot)

@@ -21,7 +21,7 @@ from app.theme.style import style
 from app.worker import wait_for_workers
 from engine.errors import EngineError
 from engine.plan.partial_run import Extent, Part
-from engine.store import RunStatus, Store, open_store
+from engine.store import RunFilter, RunStatus, Store, StoreError, open_store
 from tests.app.history.stored_runs import DAY, ids, store_run
 from tests.app.window.conftest import Answers, answer, question
 
@@ -478,6 +478,39 @@ def test_failure_of_a_history_that_was_replaced_is_not_reported(tmp_path: Path, 
     qtbot.waitUntil(lambda: access.store is not None)
 
     assert (failures, access.failure) == ([], "")
+    access.close()
+    owner.deleteLater()
+    wait_for_workers(5)
+
+
+def test_history_that_can_only_be_read_stays_open_until_another_is(tmp_path: Path, qtbot: QtBot) -> None:
+    owner = QWidget()
+    old, bad, good = (tmp_path / f"{name}.sqlite3" for name in ("old", "bad", "good"))
+    open_store(old).close()
+    bad.write_bytes(b"no database at all" * 100)
+
+    def make(path: Path | None) -> Store:
+        if path == old:
+            raise StoreError("It cannot be written.")
+        return open_store(path)
+
+    access = StoreClient(old, owner, make=make)
+    with qtbot.waitSignal(access.failed):
+        access.open()
+    kept = access.store
+    assert kept is not None
+    with qtbot.waitSignal(access.failed):
+        access.choose(bad)
+        assert access.writable is None, "while the other one is being opened"
+    assert access.store is kept
+    assert str(bad) in access.failure
+    assert kept.runs(RunFilter(), limit=1) == []
+    with qtbot.waitSignal(access.opened):
+        access.choose(good)
+    assert access.writable not in {None, kept}
+    qtbot.waitUntil(lambda: not access.is_busy)
+    with pytest.raises(StoreError):
+        kept.runs(RunFilter(), limit=1)
     access.close()
     owner.deleteLater()
     wait_for_workers(5)
