@@ -314,18 +314,20 @@ def _list_catalog(*, as_json: bool) -> None:
     from engine.models.gguf_files import models_folder
     from engine.models.model_hub import CATALOG, DEMO, machine_memory
 
-    paused = paused_downloads(models_folder())
+    # The demo model is resumed by its name: its address is that of a package.
+    paused = [(DEMO if one.target.name == DEMO_FILE else one.address, one) for one in paused_downloads(models_folder())]
     if as_json:
         names = ("name", "title", "category", "license", "size", "memory", "about", "is_downloaded")
         listed = [{name: getattr(model, name) for name in names} for model in CATALOG]
         files = [
             {
+                "name": name,
                 "file": f"{one.target}.part",
                 "address": one.address,
                 "done": partial_size(one.target),
                 "size": one.size,
             }
-            for one in paused
+            for name, one in paused
         ]
         write_json({"machine_memory": machine_memory(), "models": listed, "paused": files})
         return
@@ -346,13 +348,12 @@ def _list_catalog(*, as_json: bool) -> None:
     if memory is not None:
         out().line()
         out().line(f"This computer has {format_bytes(memory)} of memory.")
-    for one in paused:
+    for name, one in paused:
         done = f"{format_bytes(partial_size(one.target))} of {format_bytes(one.size)}"
-        query, note = ("?...", ", with the whole query of its address") if one.has_query else ("", "")
-        name = quote_argument(f"{one.address}{query}")
-        if one.target.name == DEMO_FILE:  # its address is that of a package
-            name, note = DEMO, ""
-        out().line(f"Paused: {one.target} ({done}). Resume it{note}: loopwright models get {name}")
+        is_cut = one.has_query and name != DEMO
+        query, note = ("?...", ", with the whole query of its address") if is_cut else ("", "")
+        command = f"loopwright models get {quote_argument(name + query)}"
+        out().line(f"Paused: {one.target} ({done}). Resume it{note}: {command}")
 
 
 def _describe_download(model: ModelFile) -> None:

@@ -74,9 +74,11 @@ def test_killed_download_is_resumed_by_the_next_process(hub: LoopbackHub, progra
     hub.go_on.set()
     assert left(tmp_path) == ["model.gguf.part", "model.gguf.part.json"]
     (paused,) = program("models", "get", "--json").json["paused"]
+    address = f"{hub.url}/maker/model/resolve/main/model.gguf"
     assert paused == {
+        "name": address,
         "file": f"{target}.part",
-        "address": f"{hub.url}/maker/model/resolve/main/model.gguf",
+        "address": address,
         "done": partial_size(target),
         "size": len(CONTENT),
     }
@@ -135,6 +137,7 @@ def test_paused_download_of_the_demo_model_is_resumed_and_deleted_by_its_name(
 
     assert "loopwright models get demo\n" in listed
     assert "hub.example" not in listed
+    assert program("models", "get", "--json").json["paused"][0]["name"] == "demo"
     assert program("models", "remove", "demo", "--yes").code == 0
     assert left(tmp_path) == []
 
