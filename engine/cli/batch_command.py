@@ -100,7 +100,7 @@ def batch_command(
     store: StorePath = None,
     no_store: Annotated[bool, typer.Option("--no-store", help="Do not store the runs in the history.")] = False,
 ) -> int:
-    """Run a workflow once for each row of a table, and write the results.
+    """Run a workflow for each row of a table, and write the results.
 
     Ctrl+C stops the batch; finished rows are stored. To continue, run the same command again: rows that are finished
     in OUT or in the history do not run again.

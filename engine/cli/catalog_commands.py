@@ -122,10 +122,10 @@ def tools_command(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False,
 ) -> int:
-    """List tools, including those of MCP servers and plugins, or show the parameters of one.
+    """List tools, or show the parameters of one.
 
-    MCP servers are configured in the extensions file; see docs/tools.md. A server starts only for --refresh and when a
-    run first calls one of its tools.
+    The list includes the tools of MCP servers and plugins. MCP servers are configured in the extensions file; see
+    docs/tools.md. A server starts only for --refresh and when a run first calls one of its tools.
 
     Example: loopwright tools --refresh files
     """
@@ -196,10 +196,11 @@ def models_command(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Write the list as one JSON object.")] = False,
 ) -> int:
-    """List models with their prices and context lengths, and which providers have an API key. Keys are never shown.
+    """List models with their prices and context lengths.
 
-    GGUF files on this computer and all models of a provider with a key are listed, and one example of the others.
-    Prices are for a million input and output tokens. Servers on this computer are contacted only with --local.
+    The list shows which providers have an API key, but never the keys. GGUF files on this computer and all models of a
+    provider with a key are listed, and one example of the others. Prices are for a million input and output tokens.
+    Servers on this computer are contacted only with --local.
 
     Example: loopwright models --filter mini
     """
@@ -261,7 +262,9 @@ def get_model(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write the output as one JSON object.")] = False,
 ) -> int:
-    """Download a model that runs on this computer, or list the catalog of models to download.
+    """Download a model that runs on this computer.
+
+    Without NAME, the catalog of models to download is listed.
 
     Ctrl+C pauses the download; the same command resumes it. Models come from Hugging Face, or from the hub whose
     address is in HF_ENDPOINT. HF_TOKEN is the access token for models that require one.
@@ -388,7 +391,9 @@ def remove_model(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name in the catalog, or of a downloaded file.")],
     yes: Yes = False,
 ) -> int:
-    """Delete a downloaded model, or what a paused download has left. Files of Ollama and LM Studio stay.
+    """Delete a downloaded model, or what a paused download has left.
+
+    Files of Ollama and LM Studio stay.
 
     Example: loopwright models remove qwen2.5-1.5b
     """
@@ -411,7 +416,9 @@ def remove_model(
 
 @models_app.command("set-key")
 def set_key(provider: ProviderName) -> int:
-    """Store a provider's API key in the system keyring. You are prompted for the key; it is not echoed.
+    """Store a provider's API key in the system keyring.
+
+    You are prompted for the key; it is not echoed.
 
     Example: loopwright models set-key openai
     """
@@ -456,7 +463,9 @@ def _check_provider(provider: str) -> None:
 def templates_command(
     as_json: Annotated[bool, typer.Option("--json", help="Write the list as one JSON object.")] = False,
 ) -> int:
-    """List the bundled templates. Run one by its name; each has a sample input.
+    """List the bundled templates.
+
+    Run one by its name; each has a sample input.
 
     Example: loopwright templates
     """
@@ -487,9 +496,10 @@ def templates_command(
 
 
 def plugins_command(as_json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False) -> int:
-    """List installed plugins. Plugins that are not enabled are not loaded.
+    """List installed plugins.
 
-    Enable a plugin for one call with --plugin before the command, or permanently in the extensions file.
+    Plugins that are not enabled are not loaded. Enable a plugin for one call with --plugin before the command, or
+    permanently in the extensions file.
 
     Example: loopwright --plugin example nodes
     """

@@ -62,7 +62,9 @@ Key = Annotated[str, typer.Argument(metavar="KEY", help="Name of the setting.", 
 def list_settings(
     as_json: Annotated[bool, typer.Option("--json", help="Write the settings as one JSON object.")] = False,
 ) -> int:
-    """List all settings with their values, and where each value comes from: default, file or environment.
+    """List all settings with their values.
+
+    The list shows where each value comes from: default, file or environment.
 
     Example: loopwright config list
     """
@@ -90,7 +92,9 @@ def list_settings(
 
 @config_app.command("get")
 def get_setting(key: Key) -> int:
-    """Print the value of a setting: texts without quotation marks, other values as JSON.
+    """Print the value of a setting.
+
+    A text is printed without quotation marks, any other value as JSON.
 
     Example: loopwright config get default_model
     """
@@ -142,7 +146,9 @@ def unset_setting(key: Key) -> int:
 
 @config_app.command("reset")
 def reset_all(yes: Yes = False) -> int:
-    """Reset all settings to their defaults. A file that cannot be read is renamed.
+    """Reset all settings to their defaults.
+
+    A file that cannot be read is renamed.
 
     Example: loopwright config reset --yes
     """

@@ -31,9 +31,10 @@ def doctor_command(
     context: typer.Context,
     as_json: Annotated[bool, typer.Option("--json", help="Write the report as one JSON object.")] = False,
 ) -> int:
-    """Report what is installed, which models answer, and what the window lacks, as text for a bug report.
+    """Report on the installation, as text for a bug report.
 
-    Asks model servers on this computer for their models. The report contains no keys.
+    The report says what is installed, which models answer, and what the window lacks. It contains no keys. Model
+    servers on this computer are asked for their models.
 
     Example: loopwright doctor
     """

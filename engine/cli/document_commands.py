@@ -100,7 +100,9 @@ def graph_command(
     file: SourceName,
     as_json: Annotated[bool, typer.Option("--json", help="Write the text as one JSON object.")] = False,
 ) -> int:
-    """Draw a workflow as a Mermaid flowchart, with each loop's body as a subgraph.
+    """Draw a workflow as a Mermaid flowchart.
+
+    The body of each loop is a subgraph.
 
     Example: loopwright graph self-refine
     """
@@ -179,7 +181,9 @@ def export_command(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write program and report as one JSON object.")] = False,
 ) -> int:
-    """Export a workflow as a Python program, and report features that the program lacks.
+    """Export a workflow as a Python program.
+
+    Features that the program lacks are reported.
 
     Example: loopwright export self-refine --to langgraph -o self_refine.py
     """

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 import traceback
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -59,9 +60,9 @@ def program(
 ) -> None:
     """Run workflows in which a language model improves its own work.
 
-    Without a command, the window opens, with the files that are given:
+    Without a command, the window opens, with the files that are given. See 'loopwright open --help'.
+
     loopwright [--new-window] [--store PATH] [FILE]...
-    See 'loopwright open --help'.
 
     Exit codes: 0 success, 1 the run failed, 2 wrong usage or an invalid document, 3 the run waits for an answer,
     130 interrupted, 143 terminated.
@@ -119,6 +120,13 @@ def command_names() -> list[str]:
     return list(typer.main.get_group(app).commands)
 
 
+def _join_lines_of_help(command: Any) -> None:
+    """Make each paragraph of the help one line, which the terminal wraps, in a command and the commands in it."""
+    command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", command.help or "")
+    for inner in getattr(command, "commands", {}).values():
+        _join_lines_of_help(inner)
+
+
 def main(arguments: Sequence[str] | None = None, *, window_obstacle: WindowCheck | None = None) -> int:
     """Run the program.
 
@@ -146,6 +154,7 @@ def main(arguments: Sequence[str] | None = None, *, window_obstacle: WindowCheck
 
 def _dispatch(arguments: Sequence[str] | None, window_obstacle: WindowCheck | None) -> int:
     command = typer.main.get_command(app)
+    _join_lines_of_help(command)
     given = None if arguments is None else list(arguments)
     try:
         with bash_words() if os.environ.get("_LOOPWRIGHT_COMPLETE") == "complete_bash" else nullcontext():

@@ -186,7 +186,9 @@ def runs_delete(
     yes: Yes = False,
     store: StorePath = None,
 ) -> int:
-    """Delete runs permanently. Running runs cannot be deleted; forks of a deleted run stay.
+    """Delete runs permanently.
+
+    Running runs cannot be deleted; forks of a deleted run stay.
 
     Example: loopwright runs delete ab12 cd34
     """
@@ -225,9 +227,9 @@ def runs_vacuum(
     ] = None,
     store: StorePath = None,
 ) -> int:
-    """Compact the history file. With limits, delete the oldest runs first.
+    """Compact the history file.
 
-    Pinned and running runs stay.
+    With limits, the oldest runs are deleted first. Pinned and running runs stay.
 
     Example: loopwright runs vacuum --keep 200 --keep-mb 500
     """
@@ -251,7 +253,9 @@ def runs_export(
     ] = None,
     store: StorePath = None,
 ) -> int:
-    """Export a run as Markdown, as JSON for another computer, or as CSV.
+    """Export a run as Markdown, JSON or CSV.
+
+    A run in JSON can be imported on another computer.
 
     Example: loopwright runs export ab12 --to markdown -o run.md
     """
@@ -273,9 +277,9 @@ def runs_import(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Run that was exported as JSON; - for standard input.")],
     store: StorePath = None,
 ) -> int:
-    """Import a run that was exported as JSON. Nothing in it is executed.
+    """Import a run that was exported as JSON.
 
-    Permissions of the run are not imported: repeat their options when you resume it.
+    Nothing in it is executed. Permissions of the run are not imported: repeat their options when you resume it.
 
     Example: loopwright runs import run.json
     """

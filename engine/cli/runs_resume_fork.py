@@ -63,10 +63,11 @@ def runs_resume(
     as_json: ResultJson = False,
     store: StorePath = None,
 ) -> int:
-    """Resume a run that was interrupted, failed, was stopped or used up its budget. No finished model call is repeated.
+    """Resume a run that has not completed.
 
-    A call in flight may have been billed, and a tool may have taken effect, so such calls are repeated only with
-    --retry-in-flight. Read-only tools are always called again.
+    It was interrupted, failed, was stopped or used up its budget. No finished model call is repeated. A call in flight
+    may have been billed, and a tool may have taken effect, so such calls are repeated only with --retry-in-flight.
+    Read-only tools are always called again.
 
     With --document, this starts a new run that reuses finished results.
 
@@ -122,9 +123,10 @@ def runs_fork(
     as_json: ResultJson = False,
     store: StorePath = None,
 ) -> int:
-    """Start a new run from a place in an earlier one, reusing all outputs before it.
+    """Start a new run from a place in an earlier one.
 
-    Shows what is reused, what runs again and an estimate of the cost, and asks for confirmation on a terminal.
+    All outputs before that place are reused. Shows what is reused, what runs again and an estimate of the cost, and
+    asks for confirmation on a terminal.
 
     Example: loopwright runs fork ab12 --at loop[2] --set draft.temperature=0.2
     """
@@ -224,9 +226,9 @@ def runs_answer(
     as_json: ResultJson = False,
     store: StorePath = None,
 ) -> int:
-    """Answer the question of a waiting run, and resume it. If another process is running it, it continues there.
+    """Answer the question of a waiting run, and resume it.
 
-    Without an answer, shows the question, and asks on a terminal.
+    If another process is running it, it continues there. Without an answer, shows the question, and asks on a terminal.
 
     Example: loopwright runs answer ab12 --reject --comment "Shorter, please."
     """

@@ -57,7 +57,9 @@ def runs_show(
     in_full: Annotated[bool, typer.Option("--full", help="Show the reasoning of models in full.")] = False,
     store: StorePath = None,
 ) -> int:
-    """Show a run with its loops and their exit reasons, or with --iteration all details of an iteration or a node.
+    """Show a run, or all details of an iteration or a node of it.
+
+    A run is shown with its loops and their exit reasons, an iteration or a node with --iteration.
 
     Example: loopwright runs show ab12 --iteration loop[2]
     """
@@ -390,7 +392,9 @@ def runs_diff(
     as_json: Annotated[bool, typer.Option("--json", help="Write the differences as one JSON object.")] = False,
     store: StorePath = None,
 ) -> int:
-    """Compare two runs, iterations or nodes word by word: [-deleted-] and {+inserted+}.
+    """Compare two runs, iterations or nodes word by word.
+
+    Words that only the first has are written [-deleted-], those that only the second has {+inserted+}.
 
     Example: loopwright runs diff ab12@loop[0] @loop[2] --node critique --part prompt
     """

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import itertools
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -26,6 +28,28 @@ def test_every_command_has_help_with_an_example(program: Program, command: str):
     ended = program(*command.split(), "--help")
     assert ended.code == 0
     assert f"Example: loopwright {command}" in " ".join(ended.out.split())
+
+
+@pytest.mark.parametrize("group", ["", "runs", "models", "config"])
+def test_a_list_of_commands_has_a_line_for_each_at_80_columns(
+    program: Program, monkeypatch: pytest.MonkeyPatch, group: str
+):
+    monkeypatch.setenv("COLUMNS", "80")
+    _, _, listed = program(*group.split(), "--help").out.partition("Commands")
+    rows = [line for line in listed.splitlines()[1:] if line.startswith("│")]
+    assert rows
+    assert all(row[2] != " " for row in rows)
+
+
+@pytest.mark.parametrize("command", ["run", "batch", "models"])
+def test_the_lines_of_a_paragraph_of_the_help_are_filled(
+    program: Program, monkeypatch: pytest.MonkeyPatch, command: str
+):
+    monkeypatch.setenv("COLUMNS", "80")
+    text, _, _ = program(command, "--help").out.partition("╭")
+    for paragraph in re.split(r"\n *\n", text.strip()):
+        for line, following in itertools.pairwise(map(str.split, paragraph.splitlines())):
+            assert len(" ".join([*line, following[0]])) > 78
 
 
 @pytest.mark.parametrize("command", COMMANDS)
