@@ -130,7 +130,7 @@ def _encodings(effort: Effort) -> Table:
         for iterations in effort.encodings:
             new = len(STEPS) * iterations * _APPENDED
             delta = _keep(iterations, mode)
-            with patch("engine.store.sqlite.blobs.encode_delta", return_value=None):
+            with patch("engine.store.sqlite.blobs.find_copies", return_value=[]):
                 whole = _keep(iterations, mode)
             table.add(
                 mode,

@@ -48,11 +48,12 @@ class CopyRange(NamedTuple):
     length: int
 
 
-Piece = bytes | CopyRange
+Copy = tuple[int, CopyRange]
+"""A range that is copied into a new text, after the place where it begins there."""
 
 
-def encode_delta(text: bytes, base: StoredText | None, others: Sequence[StoredText]) -> list[Piece] | None:
-    """Encode a text as a delta.
+def find_copies(text: bytes, base: StoredText | None, others: Sequence[StoredText]) -> list[Copy]:
+    """Find the parts of a text that can be copied from stored texts.
 
     Args:
         text: The text to encode.
@@ -60,7 +61,7 @@ def encode_delta(text: bytes, base: StoredText | None, others: Sequence[StoredTe
         others: Texts that may be contained in it as a whole.
 
     Returns:
-        The pieces in order, or None if the texts have hardly anything in common.
+        The copies in order and without overlaps; none if the texts have hardly anything in common.
     """
     start, end = _shared_ends(text, base)
     middle = _contained_texts(text, start, end, others)
@@ -68,14 +69,14 @@ def encode_delta(text: bytes, base: StoredText | None, others: Sequence[StoredTe
         # A copy of a whole text wins over an overlapping prefix or suffix.
         start = min(start, middle[0][0])
         end = max(end, middle[-1][0] + middle[-1][1].length)
-    copies: list[tuple[int, CopyRange]] = []
+    copies: list[Copy] = []
     if base is not None and start >= MIN_COPY_BYTES:
         copies.append((0, CopyRange(base.blob, 0, start)))
     copies.extend(middle)
     if base is not None and len(text) - end >= MIN_COPY_BYTES:
         length = len(text) - end
         copies.append((end, CopyRange(base.blob, len(base.data) - length, length)))
-    return _with_literals(text, copies) if copies else None
+    return copies
 
 
 def _shared_ends(text: bytes, base: StoredText | None) -> tuple[int, int]:
@@ -90,9 +91,9 @@ def _shared_ends(text: bytes, base: StoredText | None) -> tuple[int, int]:
     return start, len(text) - (Postfix.similarity(text[start:], before[start:]) if has_end else 0)
 
 
-def _contained_texts(text: bytes, start: int, end: int, others: Sequence[StoredText]) -> list[tuple[int, CopyRange]]:
+def _contained_texts(text: bytes, start: int, end: int, others: Sequence[StoredText]) -> list[Copy]:
     """Find other texts contained in the part from `start` to `end`, without overlaps and in order."""
-    found: list[tuple[int, CopyRange]] = []
+    found: list[Copy] = []
     if end - start < MIN_COPY_BYTES:
         return found
     # A text much longer than the new part overlaps the ends almost completely and is slow to search for.
@@ -111,36 +112,20 @@ def _contained_texts(text: bytes, start: int, end: int, others: Sequence[StoredT
     return sorted(found)
 
 
-def _with_literals(text: bytes, copies: list[tuple[int, CopyRange]]) -> list[Piece]:
-    pieces: list[Piece] = []
-    place = 0
-    for at, copied in copies:
-        if at > place:
-            pieces.append(text[place:at])
-        pieces.append(copied)
-        place = at + copied.length
-    if place < len(text):
-        pieces.append(text[place:])
-    return pieces
-
-
-def pack_delta(pieces: Sequence[Piece]) -> tuple[bytes, bytes]:
-    """Serialize a delta as a recipe and the concatenated new bytes.
+def pack_delta(text: bytes, copies: Sequence[Copy]) -> tuple[bytes, bytes]:
+    """Serialize a text as a delta: a recipe, and the concatenated new bytes between its copies.
 
     The recipe is a sequence of varints: for each copied range the number of new bytes before it, then its blob, start
     and length. New bytes after the last range need no number.
     """
     numbers: list[int] = []
     new: list[bytes] = []
-    before = 0
-    for piece in pieces:
-        if isinstance(piece, CopyRange):
-            numbers += (before, *piece)
-            before = 0
-        else:
-            new.append(piece)
-            before += len(piece)
-    return _to_varints(numbers), b"".join(new)
+    place = 0
+    for at, copied in copies:
+        numbers += (at - place, *copied)
+        new.append(text[place:at])
+        place = at + copied.length
+    return _to_varints(numbers), b"".join((*new, text[place:]))
 
 
 def read_delta(recipe: bytes, new: bytes) -> Iterator[tuple[int, int, CopyRange | None]]:
@@ -198,9 +183,6 @@ class _Latest(NamedTuple):
     children: frozenset[int]
 
 
-_NOTHING: Final[frozenset[int]] = frozenset()
-
-
 class BlobWriter:
     """Writes the blobs of one run, inside the transaction of the writer thread.
 
@@ -213,8 +195,7 @@ class BlobWriter:
         self._used: set[int] = set()
         self._new_uses: list[int] = []
         self._written = 0
-        self._latest: OrderedDict[Hashable, _Latest] = OrderedDict()
-        self._latest_bytes = 0
+        self._latest: _LruCache[_Latest] = _LruCache(_CACHE_BYTES)
         self._recent: deque[StoredText] = deque(maxlen=_RECENT)
 
     def forget(self) -> None:
@@ -223,7 +204,6 @@ class BlobWriter:
         self._new_uses.clear()
         self._written = 0
         self._latest.clear()
-        self._latest_bytes = 0
         self._recent.clear()
 
     def put(self, connection: sqlite3.Connection, data: bytes, place: Hashable, children: Collection[int] = ()) -> int:
@@ -235,7 +215,7 @@ class BlobWriter:
             place: Key under which similar texts are expected, such as node and field.
             children: Ids of the blobs that the content references.
         """
-        named = frozenset(children) if children else _NOTHING
+        named = frozenset(children)
         # The output of a node is often the input of the next one, or part of its prompt.
         known = next((known for known in self._recent if known.data == data), None)
         if known is None:
@@ -243,7 +223,7 @@ class BlobWriter:
             # A growing list repeats its old texts; only texts that are new in this run are candidates for copies.
             if self.use(known.blob) and len(data) >= MIN_COPY_BYTES:
                 self._recent.append(known)
-        self._remember(place, _Latest(known, named))
+        self._latest.put(place, _Latest(known, named), len(data))
         return known.blob
 
     def use(self, blob: int) -> bool:
@@ -278,16 +258,15 @@ class BlobWriter:
         links = set(children)
         if len(data) >= _MIN_DELTA_BYTES:
             latest = self._latest.get(place)
-            pieces = encode_delta(data, latest.known if latest else None, self._recent)
-            if pieces is not None:
-                packed_recipe, literals = pack_delta(pieces)
-                if len(packed_recipe) + len(literals) + _MIN_SAVING <= len(data):
-                    recipe, new = packed_recipe, literals
-                    bases = {piece.blob for piece in pieces if isinstance(piece, CopyRange)}
-                    if latest is not None and latest.known.blob in bases:
-                        # The base already references these. A growing list would otherwise reference all of them again.
-                        links -= latest.children
-                    links |= bases
+            copies = find_copies(data, latest.known if latest else None, self._recent)
+            packed_recipe, literals = pack_delta(data, copies)
+            if len(packed_recipe) + len(literals) + _MIN_SAVING <= len(data):
+                recipe, new = packed_recipe, literals
+                bases = {copied.blob for _, copied in copies}
+                if latest is not None and latest.known.blob in bases:
+                    # The base already references these. A growing list would otherwise reference all of them again.
+                    links -= latest.children
+                links |= bases
         stored, is_packed = self._pack(new)
         cursor = connection.execute(
             "INSERT INTO blobs (hash, size, is_packed, recipe, data) VALUES (?, ?, ?, ?, ?)",
@@ -313,17 +292,6 @@ class BlobWriter:
         """A shared compressor: creating one takes longer than compressing a page of text."""
         return ZstdCompressor(level=3)
 
-    def _remember(self, place: Hashable, latest: _Latest) -> None:
-        known = latest.known
-        before = self._latest.pop(place, None)
-        if before is not None:
-            self._latest_bytes -= len(before.known.data)
-        self._latest[place] = latest
-        self._latest_bytes += len(known.data)
-        while self._latest_bytes > _CACHE_BYTES and len(self._latest) > 1:
-            _, oldest = self._latest.popitem(last=False)
-            self._latest_bytes -= len(oldest.known.data)
-
 
 _READ_CACHE_BYTES: Final = 16 * 2**20
 _Item = TypeVar("_Item")
@@ -341,8 +309,8 @@ class BlobReader:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._rows: _LruCache[_Row] = _LruCache()
-        self._starts: _LruCache[bytes] = _LruCache()
+        self._rows: _LruCache[_Row] = _LruCache(_READ_CACHE_BYTES)
+        self._starts: _LruCache[bytes] = _LruCache(_READ_CACHE_BYTES)
 
     def whole(self, blob: int) -> bytes:
         """Return the content of a blob.
@@ -422,23 +390,28 @@ def _unreadable() -> StoreError:
 class _LruCache(Generic[_Item]):
     """Least-recently-used cache, limited by bytes."""
 
-    def __init__(self) -> None:
-        self._items: OrderedDict[int, tuple[_Item, int]] = OrderedDict()
+    def __init__(self, max_bytes: int) -> None:
+        self._items: OrderedDict[Hashable, tuple[_Item, int]] = OrderedDict()
+        self._max_bytes = max_bytes
         self._bytes = 0
 
-    def get(self, key: int) -> _Item | None:
+    def clear(self) -> None:
+        self._items.clear()
+        self._bytes = 0
+
+    def get(self, key: Hashable) -> _Item | None:
         found = self._items.get(key)
         if found is None:
             return None
         self._items.move_to_end(key)
         return found[0]
 
-    def put(self, key: int, item: _Item, size: int) -> None:
+    def put(self, key: Hashable, item: _Item, size: int) -> None:
         before = self._items.pop(key, None)
         if before is not None:
             self._bytes -= before[1]
         self._items[key] = (item, size)
         self._bytes += size
-        while self._bytes > _READ_CACHE_BYTES and len(self._items) > 1:
+        while self._bytes > self._max_bytes and len(self._items) > 1:
             _, (_, dropped) = self._items.popitem(last=False)
             self._bytes -= dropped
