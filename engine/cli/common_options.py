@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from engine.cli.completion import complete_models, complete_nodes
+from engine.cli.completion import complete_models
 from engine.cli.output import err
 from engine.cli.remedies import error_with_command
 from engine.errors import EngineError
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from engine import RunOptions
     from engine.document.model import Workflow
     from engine.models.catalog import Models
-    from engine.plan.partial_run import Part
     from engine.settings import InvalidSetting, LoadedSettings, UserSettings
     from engine.store.store_protocol import RunSummary, Store
 
@@ -67,33 +66,6 @@ Allow = Annotated[
 ]
 EventLines = Annotated[bool, typer.Option("--events", help="Write events as JSON, one object per line.")]
 ResultJson = Annotated[bool, typer.Option("--json", help="Write the result as one JSON object.")]
-UntilNode = Annotated[
-    str | None,
-    typer.Option(
-        "--until",
-        metavar="NODE",
-        help="Run only up to this node, given by its id or title: it and what it needs.",
-        autocompletion=complete_nodes,
-    ),
-]
-OnlyNode = Annotated[
-    str | None,
-    typer.Option(
-        "--only",
-        metavar="NODE",
-        help="Run only this node, with the values of the last run.",
-        autocompletion=complete_nodes,
-    ),
-]
-FromNode = Annotated[
-    str | None,
-    typer.Option(
-        "--from",
-        metavar="NODE",
-        help="Run this node and all after it, with the values of the last run.",
-        autocompletion=complete_nodes,
-    ),
-]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 StorePath = Annotated[
     Path | None,
@@ -179,22 +151,6 @@ def with_run_flags(*omitted: str) -> Callable[[Callable[..., int]], Callable[...
         return run
 
     return decorate
-
-
-def chosen_part(workflow: Workflow, until: str | None, only: str | None, from_node: str | None) -> Part | None:
-    """Return the part of a workflow that options choose; None for all of it.
-
-    Raises:
-        EngineError: Several are given, or there is no such node.
-    """
-    from engine.nodes.node_names import find_node
-    from engine.plan.partial_run import Extent, Part
-
-    given = ((Extent.UNTIL, until), (Extent.ONLY, only), (Extent.FROM, from_node))
-    parts = [Part(extent, find_node(workflow, node)) for extent, node in given if node is not None]
-    if len(parts) > 1:
-        raise EngineError("Several parts of the workflow are chosen.", "Use only one of --until, --only and --from.")
-    return parts[0] if parts else None
 
 
 def find_place(store: Store, run_id: str, text: str) -> str:

@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,18 +15,15 @@ from engine.cli.common_options import (
     NO_FLAGS,
     Allow,
     EventLines,
-    FromNode,
-    OnlyNode,
     ResultJson,
     RunFlags,
     SourceName,
     StorePath,
-    UntilNode,
     ask_consent,
-    chosen_part,
     models_with,
     with_run_flags,
 )
+from engine.cli.completion import complete_nodes
 from engine.cli.output import count_problems, err, write_problems
 from engine.errors import EngineError
 from engine.text_sanitizing import shown
@@ -37,6 +34,10 @@ if TYPE_CHECKING:
     from engine.plan.partial_run import Part
     from engine.store.store_protocol import Store
     from engine.values import Value
+
+
+def _node_option(name: str, text: str) -> Any:
+    return typer.Option(name, metavar="NODE", help=text, autocompletion=complete_nodes)
 
 
 @with_run_flags()
@@ -52,9 +53,13 @@ def run_command(
             "Repeatable.",
         ),
     ] = None,
-    until: UntilNode = None,
-    only: OnlyNode = None,
-    from_node: FromNode = None,
+    until: Annotated[
+        str | None, _node_option("--until", "Run only up to this node, given by its id or title: it and what it needs.")
+    ] = None,
+    only: Annotated[str | None, _node_option("--only", "Run only this node, with the values of the last run.")] = None,
+    from_node: Annotated[
+        str | None, _node_option("--from", "Run this node and all after it, with the values of the last run.")
+    ] = None,
     flags: RunFlags = NO_FLAGS,
     allow: Allow = False,
     events: EventLines = False,
@@ -82,7 +87,7 @@ def run_command(
 
         source = open_source(file)
         options = replace(flags.options(source.workflow), source=source.stored_path)
-        part = chosen_part(source.workflow, until, only, from_node)
+        part = _chosen_part(source.workflow, {"until": until, "only": only, "from": from_node})
         if part is None:
             check_document(source.workflow, file, options)
         inputs = parse_inputs(source.workflow, given or (), may_miss=part is not None)
@@ -95,6 +100,21 @@ def run_command(
             begin = _begin_part(opened, source.workflow, part, inputs, options)
         monitored = run_in_new_loop(monitor(begin, options, models_with(store, opened), output))
     return report(monitored, output, is_stored=options.store is not None)
+
+
+def _chosen_part(workflow: Workflow, nodes: Mapping[str, str | None]) -> Part | None:
+    """Return the part of a workflow that the options choose, given by extent; None for all of it.
+
+    Raises:
+        EngineError: Several are given, or there is no such node.
+    """
+    from engine.nodes.node_names import find_node
+    from engine.plan.partial_run import Extent, Part
+
+    parts = [Part(Extent(extent), find_node(workflow, node)) for extent, node in nodes.items() if node is not None]
+    if len(parts) > 1:
+        raise EngineError("Several parts of the workflow are chosen.", "Use only one of --until, --only and --from.")
+    return parts[0] if parts else None
 
 
 def _begin_part(
