@@ -42,6 +42,7 @@ class EventLog:
         published: How many of them readers may see.
         is_stored: Whether the run is stored.
         closed: Whether no more events follow.
+        idle: The callbacks whose threads may be waiting for events.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class EventLog:
         self._reduce = reduce
         self._waiting: list[asyncio.Future[None]] = []
         self._callbacks: list[_CallbackThread] = []
+        self.idle: set[_CallbackThread] = set()
         self._next = past[-1].seq + 1 if past else 0
         self._offset = len(self.events) - self._next
         self._journal = journal
@@ -101,7 +103,7 @@ class EventLog:
             if self._last_written > self._last_stored:
                 return seq
         self.published = len(self.events)
-        if self._callbacks or self._waiting:
+        if self.idle or self._waiting:
             self._notify_readers()
         return seq
 
@@ -145,9 +147,8 @@ class EventLog:
             await self._next_change()
 
     def _notify_readers(self) -> None:
-        for callback in self._callbacks:
-            if callback.may_wait:
-                callback.wake()
+        while self.idle:
+            self.idle.pop().wake()
         if self._waiting:
             self._wake()
 
@@ -202,7 +203,6 @@ class _CallbackThread:
 
     Attributes:
         finished: Set once the callback has received all events.
-        may_wait: Whether the thread may be waiting for `wake`.
     """
 
     def __init__(self, callback: Callback, log: EventLog) -> None:
@@ -211,20 +211,17 @@ class _CallbackThread:
         self._log = log
         self._position = log.published
         self._raised = False
-        self.may_wait = False
         self._wake_ups: SimpleQueue[None] = SimpleQueue()
         threading.Thread(target=self._work, name=f"loopwright events of {log.run_id}", daemon=False).start()
 
     def wake(self) -> None:
         """Report that more events are published, or that no more follow."""
-        if self.may_wait:
-            self.may_wait = False
-            self._wake_ups.put(None)
+        self._wake_ups.put(None)
 
     def _work(self) -> None:
         is_closed = False
         while not is_closed:
-            self.may_wait = True  # before looking: what follows the look wakes the thread
+            self._log.idle.add(self)  # before looking: what follows the look wakes the thread
             is_closed = self._log.closed
             new = self._log.events[self._position : self._log.published]
             self._position += len(new)
