@@ -118,13 +118,8 @@ def _run_attempts(scope: RunScope, node: NodePlan, context: NodeContext[Any], st
     run = node.spec.run
     assert run is not None, "the engine runs loops and exits itself"
     goes_on, timeout_s = node.spec.keeps_retry_state, node.config.timeout_s
-    attempt = partial(_resume_attempt, run, context, scope) if goes_on else partial(_restart, run, context)
+    attempt = partial(_resume_attempt, run, context, scope) if goes_on else partial(run, context)
     return run_attempts(scope, context.path, node.config, attempt, timeout_s, goes_on=goes_on, context=context)
-
-
-def _restart(run: Callable[[Any], Awaitable[Outputs]], context: NodeContext[Any]) -> Awaitable[Outputs]:
-    context.restart_attempt()
-    return run(context)
 
 
 async def _resume_attempt(

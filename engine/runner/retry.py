@@ -97,13 +97,15 @@ async def run_attempts(
         made += 1
         scope.run_context.event_log.emit(NodeRetrying, path, made, delay, str(failure), goes_on, fallback)
         if not goes_on:
-            _forget_warnings(scope, path)
+            _start_over(scope, path, context)
         if delay > 0:
             await asyncio.sleep(delay)
 
 
-def _forget_warnings(scope: RunScope, path: str) -> None:
-    """Let models repeat the warnings of a loop or a subflow that starts over."""
+def _start_over(scope: RunScope, path: str, context: NodeContext[Any] | None) -> None:
+    """Prepare an attempt from the beginning: in a loop or a subflow, models may repeat their warnings."""
+    if context is not None:
+        context.restart_attempt()
     warned = scope.run_context.model_warnings
     for warning in [one for one, node in warned.items() if node.startswith((f"{path}[", f"{path}."))]:
         del warned[warning]
