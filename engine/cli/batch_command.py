@@ -30,7 +30,7 @@ from engine.cli.output import Screen, err, out, write_json
 from engine.cli.remedies import command_of
 from engine.errors import EngineError, Fix
 from engine.formatting import format_count, format_duration, format_money, format_score
-from engine.models.protocol import sum_costs
+from engine.models.protocol import add_costs
 from engine.text_sanitizing import harmless, shown
 
 if TYPE_CHECKING:
@@ -254,7 +254,7 @@ class BatchView:
         """Count a row that has ended, and write its line."""
         if not result.is_reused:
             self._running = max(self._running - 1, 0)
-            self._cost = sum_costs((self._cost, result.cost_usd))
+            self._cost = add_costs(self._cost, result.cost_usd)
         self._ended += 1
         self._failed += result.status == "failed"
         if self._bar is not None:

@@ -9,6 +9,7 @@ off its own.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -152,14 +153,14 @@ class Usage:
         )
 
 
+def add_costs(first: float | None, second: float | None) -> float | None:
+    """Sum of two costs in USD; None if one of them is unknown."""
+    return None if first is None or second is None else first + second
+
+
 def sum_costs(costs: Iterable[float | None]) -> float | None:
     """Sum of costs in USD; None if one of them is unknown."""
-    total = 0.0
-    for cost in costs:
-        if cost is None:
-            return None
-        total += cost
-    return total
+    return functools.reduce(add_costs, costs, 0.0)
 
 
 _BYTES_PER_TOKEN: Final = 4

@@ -22,7 +22,7 @@ from engine.models.protocol import (
     Request,
     ToolDefinition,
     Usage,
-    sum_costs,
+    add_costs,
 )
 from engine.models.providers import runs_on_own_machine
 from engine.safe_file_io import normalize_line_ends
@@ -465,7 +465,7 @@ def joined(first: Reply, rest: Reply) -> Reply:
         rest,
         text=join(first.text, rest.text),
         usage=first.usage + rest.usage,
-        cost_usd=sum_costs((first.cost_usd, rest.cost_usd)),
+        cost_usd=add_costs(first.cost_usd, rest.cost_usd),
         reasoning="\n\n".join(part for part in (first.reasoning, rest.reasoning) if part),
     )
 

@@ -44,7 +44,7 @@ from engine.events import (
     RunStarted,
     missing_start,
 )
-from engine.models.protocol import sum_costs
+from engine.models.protocol import add_costs
 from engine.nodes.spec import PAIR_BY_START
 from engine.plan.partial_run import part_of
 from engine.run_state.state import (
@@ -195,7 +195,7 @@ def _iteration_completed(state: RunState, event: LoopIterationCompleted) -> None
         return
     loop = _loop(state, event.path)
     _add_iteration(loop, event)
-    loop.cost_usd = sum_costs((loop.cost_usd, event.cost_usd))
+    loop.cost_usd = add_costs(loop.cost_usd, event.cost_usd)
     if len(state.open_loops) > 1:
         _close_loops(state, f"{place}.")
     if state.open:
@@ -349,7 +349,7 @@ def _node_ended(state: RunState, event: NodeCompleted | NodeFailed) -> None:
     """What completing and failing have in common."""
     if event.usage is not None and event.node_type not in PAIR_BY_START:  # a loop's nodes report what it spent
         state.usage += event.usage
-        state.cost_usd = sum_costs((state.cost_usd, event.cost_usd))
+        state.cost_usd = add_costs(state.cost_usd, event.cost_usd)
     inside = (f"{event.path}[", f"{event.path}.") if event.node_type in CONTAINERS else ()
     if state.questions or state.unanswered:
         _close_questions(state, event.path, *inside)

@@ -190,11 +190,13 @@ class Budget:
 
     def charge(self, usage: Usage, cost_usd: float | None) -> None:
         """Charge a call to this budget and all budgets above it."""
+        input_tokens, output_tokens, exact = usage.input_tokens, usage.output_tokens, usage.exact
         budget: Budget | None = self
         while budget is not None:
-            budget.input_tokens += usage.input_tokens
-            budget.output_tokens += usage.output_tokens
-            budget.exact = budget.exact and usage.exact
+            budget.input_tokens += input_tokens
+            budget.output_tokens += output_tokens
+            if not exact:
+                budget.exact = False
             if cost_usd is None:
                 budget.price_unknown = True
             else:

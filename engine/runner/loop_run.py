@@ -22,6 +22,7 @@ from engine.exits.similarity import similarity
 from engine.exits.time_limit import TIMEOUT
 from engine.expr import Namespace, Record, Scope, compile_expression
 from engine.formatting import format_count
+from engine.models.protocol import Usage
 from engine.nodes.agent_tools import EXIT_LOOP
 from engine.nodes.context import IterationNote
 from engine.nodes.loop import LoopConfig
@@ -46,6 +47,7 @@ from engine.values import Value, to_text
 
 PREVIEW_LENGTH: Final = 200
 """Characters of an iteration input in the event of its start."""
+_NO_USAGE: Final = Usage()
 
 
 class _MaxIterationsReachedError(NodeError):
@@ -217,7 +219,6 @@ class LoopRun:
             return iteration, self._known_exit_reason(run, iteration)
         iteration = self._finished_iteration(run, body_input)
         record = iteration.record
-        record.duration_s = time.perf_counter() - started
         reason: str | None = None
         failure: EngineError | None = None
         try:
@@ -262,8 +263,8 @@ class LoopRun:
         return run
 
     def _finished_iteration(self, run: GraphRun, body_input: Value) -> FinishedIteration:
-        """Return a finished iteration with its result and similarity."""
-        outcome, budget, variables = outcome_of(run, self._plan), run.scope.budget, run.scope.loop_variables
+        """Return a finished iteration with its result and similarity, and without its usage, cost and duration."""
+        outcome, variables = outcome_of(run, self._plan), run.scope.loop_variables
         assert variables is not None
         if _exits_loop(run) and not outcome.has_result:
             outcome.result = outcome.feedback = self._last_result(body_input)
@@ -277,8 +278,8 @@ class LoopRun:
             reason=outcome.reason,
             score=None,
             similarity=self._similarity(outcome.result) if outcome.has_result else None,
-            usage=budget.usage,
-            cost_usd=budget.cost_usd,
+            usage=_NO_USAGE,
+            cost_usd=0.0,
             duration_s=0.0,
             warnings=tuple(f"{self._path}[{variables.index}]: {warning}" for warning in outcome.warnings),
             nodes=NodeOutputs(self._plan.body, run.outputs).with_skipped(),

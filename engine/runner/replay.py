@@ -36,7 +36,7 @@ from engine.events import (
     parse_place,
     with_loop_starts,
 )
-from engine.models.protocol import ModelCall, Request, Usage, clean_request, sum_costs
+from engine.models.protocol import ModelCall, Request, Usage, add_costs, clean_request
 from engine.nodes.context import Answer
 from engine.nodes.spec import PAIR_BY_START, Outputs
 from engine.runner.budget import Budget
@@ -56,7 +56,7 @@ class Spending:
         """Add the cost of an execution; None for an unknown price."""
         if usage is not None:
             self.usage += usage
-        self.cost_usd = sum_costs((self.cost_usd, cost_usd))
+        self.cost_usd = add_costs(self.cost_usd, cost_usd)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,9 +44,9 @@ from engine.models.protocol import (
     Reply,
     Request,
     Usage,
+    add_costs,
     clean_reply,
     clean_request,
-    sum_costs,
 )
 from engine.nodes.agent_tools import CHOICES, approval_question, approved_arguments, confirmation_key
 from engine.nodes.context import Answer, IterationNote, NodeContext, QuestionKind, ToolOutcome, failure_of
@@ -665,4 +665,4 @@ def _usage_of_failed_call(error: BaseException, request: Request, received: list
 
 def _add(context: NodeContext[Any], usage: Usage, cost: float | None) -> None:
     context.usage = usage if context.usage is None else context.usage + usage
-    context.cost_usd = sum_costs((context.cost_usd, cost))
+    context.cost_usd = add_costs(context.cost_usd, cost)
