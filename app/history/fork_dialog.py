@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Final, cast
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer, Signal
@@ -19,14 +20,16 @@ from PySide6.QtWidgets import (
 from app.engine_thread import EngineThread
 from app.history.run_labels import capitalized, node_titles, path_label
 from app.history.store_client import StoreClient
-from app.history.stored_session import read_level, read_outline
+from app.history.stored_session import StoredRun, StoredRunLoader, read_level, read_outline
 from app.inspector.editor import ConfigBinding
-from app.inspector.field_spec import field_specs
+from app.inspector.field_spec import FieldSpec, field_specs
 from app.inspector.form import Form, problems_by_field
+from app.inspector.form_fields import FormField
 from app.inspector.model_list import ModelComboBox, ModelSource
 from app.inspector.result_text import value_text
-from app.inspector.text_widgets import GrowingEdit, exact_text
+from app.inspector.text_widgets import exact_text
 from app.runs.loop_status import unit_of
+from app.runs.run_view_model import node_of
 from app.session import Session
 from app.theme.tokens import UNIT
 from app.theme.widgets import (
@@ -43,6 +46,7 @@ from app.theme.widgets import (
 )
 from app.worker import Worker
 from engine.document.model import Node
+from engine.events import parse_place
 from engine.exits import shown_cap
 from engine.formatting import format_count, format_money
 from engine.nodes.json_values import parse_json
@@ -53,15 +57,9 @@ from engine.store.resume import Changes, ForkPlan, plan_fork
 from engine.store.store_protocol import Store, level_of
 from engine.values import Value
 
-
-def config_of(node: Node, name: str) -> Value:
-    """Return a setting of a node, or its default."""
-    spec = builtin_registry().find(node.type)
-    usual = spec.config.model_fields[name].get_default(call_default_factory=True) if spec is not None else None
-    return node.config.get(name, usual)
-
-
 UNCHANGED: Final = "Unchanged"
+_PROMPTS: Final = ("system", "prompt", "criteria")
+"""Fields with prompts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +70,13 @@ class ForkPlace:
         path: The path (`loop[2]`, `loop[2].critique`, `critique`).
         structure: Structure of the document as it ran.
         value: Input of the iteration, or output of the node; None if unknown.
+        run: The run, for previews of prompts; None for no previews.
     """
 
     path: str
     structure: Structure
     value: Value
+    run: StoredRun | None = None
 
     @property
     def is_iteration(self) -> bool:
@@ -85,14 +85,14 @@ class ForkPlace:
 
     @property
     def loop(self) -> Node | None:
-        """The loop or iterator that contains it; None if there is none."""
-        name = self.path.rpartition("[")[0].rpartition(".")[2]
-        return self.structure.workflow.nodes_by_id.get(name)
+        """The innermost loop or iterator around it in the document itself, not in a subflow; None if there is none."""
+        around = [step.node for step in takewhile(lambda step: step.index is not None, parse_place(self.path).steps)]
+        return self.structure.workflow.nodes_by_id.get(around[-1]) if around else None
 
     @property
     def unit(self) -> str:
         """`item` in an iterator, `iteration` otherwise."""
-        return "iteration" if self.loop is None else unit_of(self.structure.workflow, self.loop.id)
+        return unit_of(self.structure.workflow, self.path.rpartition("[")[0])
 
     @property
     def prompted(self) -> list[Node]:
@@ -101,7 +101,7 @@ class ForkPlace:
         body = self.structure.bodies.get(loop.id) if loop is not None else None
         nodes = self.structure.workflow.nodes
         inside = nodes if body is None else [node for node in nodes if node.id in body.nodes]
-        return [node for node in inside if _prompts(node)]
+        return [node for node in inside if node.enabled and _prompts(node)]
 
 
 class ForkForm(QWidget):
@@ -116,8 +116,8 @@ class ForkForm(QWidget):
         edited: The user changed something.
 
     Attributes:
-        session: The workflow as it ran, with the changes of the loop.
-        loop: The form of the loop, as in the inspector; None outside of loops.
+        session: The workflow as it ran, with the changes of its nodes.
+        forms: The forms of nodes by id, as in the inspector: prompts, and the settings of the loop.
     """
 
     edited = Signal()
@@ -131,13 +131,18 @@ class ForkForm(QWidget):
         self._column = vbox(spacing=2, margins=(0, 0, 4, 0), parent=self)
         self.value = self._value_edit()
         self._value_at_first = exact_text(self.value)
-        self.prompts: dict[tuple[str, str], GrowingEdit] = {}
-        self._prompts_at_first: dict[tuple[str, str], str] = {}
+        self.forms: dict[str, Form] = {}
         for node in place.prompted:
-            self._add_prompts(node)
+            form = self._add_form("Prompts", node, _prompts(node))
+            name = place.structure.resolution.name(node.id)
+            for row in form.findChildren(FormField):
+                row.editor.main_widget.setAccessibleName(f"{name}: {row.field.title}")
         self.model = self._model_box()
-        self.loop = self._loop_form(place.loop) if place.loop is not None and place.loop.type == "loop" else None
+        if place.loop is not None and place.loop.type == "loop":
+            is_nested = place.loop.id in place.structure.parent
+            self._add_form("Loop", place.loop, _loop_fields(is_nested=is_nested))
         self._column.addStretch(1)
+        self.session.changed.connect(self.edited)
 
     def changes(self) -> Changes:
         """Return what was changed.
@@ -146,21 +151,18 @@ class ForkForm(QWidget):
             ValueError: The value must be JSON and is invalid; the message is for the user.
         """
         settings: dict[str, dict[str, Value]] = {}
-        for (node_id, name), edit in self.prompts.items():
-            if edit.text() != self._prompts_at_first[node_id, name]:
-                settings.setdefault(node_id, {})[name] = edit.text()
-        loop = self._place.loop
-        if loop is not None and self.loop is not None and (changed := self._changed_settings(loop)):
-            settings[loop.id] = changed
+        for node_id in self.forms:
+            before, now = (
+                self._place.structure.workflow.nodes_by_id[node_id],
+                self.session.workflow.nodes_by_id[node_id],
+            )
+            old = _settings(before)
+            changed = {name: value for name, value in _settings(now).items() if value != old[name]}
+            if changed:
+                settings[node_id] = changed
         has_value, value = self._changed_value()
         model = self.model.currentText().strip()
         return Changes(settings, value, has_value, model or None)
-
-    def _changed_settings(self, loop: Node) -> dict[str, Value]:
-        """Return the settings of the loop that differ from those of the run."""
-        now = self.session.workflow.nodes_by_id[loop.id]
-        names = LoopConfig.model_fields
-        return {name: config_of(now, name) for name in names if config_of(now, name) != config_of(loop, name)}
 
     def _changed_value(self) -> tuple[bool, Value]:
         text, old = exact_text(self.value), self._place.value
@@ -186,20 +188,6 @@ class ForkForm(QWidget):
         self._add(title, edit)
         return edit
 
-    def _add_prompts(self, node: Node) -> None:
-        inner = QWidget()
-        column = vbox(spacing=1, parent=inner)
-        of_node = self._place.structure.resolution.name(node.id)
-        for name, title in _prompts(node):
-            edit = GrowingEdit(min_lines=2, max_lines=10)
-            edit.set_text(str(config_of(node, name) or ""))
-            edit.setAccessibleName(f"{of_node}: {title}")
-            edit.typed.connect(lambda _text: self.edited.emit())
-            column.addWidget(PlainLabel(title, look="dim small", buddy=edit))
-            column.addWidget(edit)
-            self.prompts[node.id, name], self._prompts_at_first[node.id, name] = edit, edit.text()
-        self._column.addWidget(CollapsibleSection(f"Prompts: {of_node}", inner, is_open=True))
-
     def _model_box(self) -> ModelComboBox:
         box = ModelComboBox(self._models, UNCHANGED)
         box.line.setAccessibleName("Model")
@@ -207,30 +195,23 @@ class ForkForm(QWidget):
         self._add("Model", box)
         return box
 
-    def _loop_form(self, loop: Node) -> Form:
+    def _add_form(self, title: str, node: Node, fields: dict[str, FieldSpec]) -> Form:
         binding = ConfigBinding(self.session, self._models, self)
-        binding.node_id = loop.id
-        fields = dict(field_specs(LoopConfig))
-        count, budget = fields["max_iterations"], fields["budget_usd"]
-        fields["max_iterations"] = replace(count, title="Max iterations (including reused ones)")
-        told = f"{budget.help} Reused iterations cost nothing."
-        fields["budget_usd"] = replace(budget, title="Loop budget (USD)", help=told, is_advanced=False)
-        form = Form(fields, binding, self)
-
-        def show_values() -> None:
-            form.show_values()
-            self.edited.emit()
+        binding.node_id = node.id
+        name, holder = self._place.structure.resolution.name(node.id), QWidget()
+        # From the outside in: Qt restyles a whole widget tree whenever its parent changes.
+        self._column.addWidget(CollapsibleSection(f"{title}: {name}", holder, is_open=True))
+        form = self.forms[node.id] = Form(fields, binding, holder)
+        vbox(form, parent=holder)
 
         def show_analysis() -> None:
             form.refresh()
-            form.show_problems(problems_by_field(self.session.problems_of(loop.id)))
+            form.show_problems(problems_by_field(self.session.problems_of(node.id)))
 
-        self.session.changed.connect(show_values)
+        self.session.changed.connect(lambda _old, _new: form.show_values())
         self.session.analyzed.connect(show_analysis)
         form.show_values()
         show_analysis()
-        title = f"Loop: {self._place.structure.resolution.name(loop.id)}"
-        self._column.addWidget(CollapsibleSection(title, form, is_open=True))
         return form
 
     def _add(self, title: str, widget: QWidget) -> None:
@@ -240,13 +221,31 @@ class ForkForm(QWidget):
         self._column.addSpacing(UNIT)
 
 
-def _prompts(node: Node) -> list[tuple[str, str]]:
-    """Return name and title of the prompt fields of a node."""
+def _settings(node: Node) -> dict[str, Value]:
+    """Return all settings of a node, defaults included."""
     spec = builtin_registry().find(node.type)
-    if spec is None or not node.enabled:
-        return []
-    fields = field_specs(spec.config)
-    return [(name, fields[name].title) for name in ("system", "prompt", "criteria") if name in fields]
+    assert spec is not None, "it has a form"
+    defaults = {name: field.get_default(call_default_factory=True) for name, field in spec.config.model_fields.items()}
+    return {name: node.config.get(name, default) for name, default in defaults.items()}
+
+
+def _prompts(node: Node) -> dict[str, FieldSpec]:
+    """Return the prompt fields of a node."""
+    spec = builtin_registry().find(node.type)
+    fields = field_specs(spec.config) if spec is not None else {}
+    return {name: replace(fields[name], shown_when=(), help="") for name in _PROMPTS if name in fields}
+
+
+def _loop_fields(*, is_nested: bool) -> dict[str, FieldSpec]:
+    """Return the settings of a loop that make a difference once it has started."""
+    fields = dict(field_specs(LoopConfig))
+    if not is_nested:  # otherwise it starts again in the next iteration of the loop around it
+        del fields["condition"]
+    count, budget = fields["max_iterations"], fields["budget_usd"]
+    fields["max_iterations"] = replace(count, title="Max iterations (including reused ones)")
+    told = f"{budget.help} Reused iterations cost nothing."
+    fields["budget_usd"] = replace(budget, title="Loop budget (USD)", help=told, is_advanced=False)
+    return fields
 
 
 SIZE: Final = QSize(920, 640)
@@ -293,6 +292,8 @@ class ForkDialog(QDialog):
         self.plan: ForkPlan | None = None
         self._permissions = permissions
         self.form = ForkForm(engine, place, models)
+        if place.run is not None:
+            self._show_run(place.run)
         self.problem = MessageBar("", "bad")
         self.problem.hide()
         self._refusal = ""
@@ -310,6 +311,13 @@ class ForkDialog(QDialog):
         self._timer.timeout.connect(self._update_plan)
         self.form.edited.connect(self._plan_later)
         self._update_plan()
+
+    def _show_run(self, run: StoredRun) -> None:
+        """Fill the previews of prompts with the values of the run."""
+        shown = self.form.session.shown
+        StoredRunLoader(shown, self._access, self).show(run)
+        for loop, index in parse_place(self._place.path).iterations():
+            shown.look_at(node_of(loop), index)
 
     def _arrange(self) -> None:
         titles = node_titles(self._place.structure.workflow)
@@ -415,10 +423,10 @@ def read_fork_place(store: Store, run_id: str, at: str) -> ForkPlace:
     run = read_outline(store, run_id)
     if at.endswith("]"):
         level = read_level(store, run, at)
-        return ForkPlace(at, run.structure, level.iteration.input if level.iteration is not None else None)
+        return ForkPlace(at, run.structure, level.iteration.input if level.iteration is not None else None, run)
     level = read_level(store, run, level_of(at))
     execution = level.nodes.get(at)
-    return ForkPlace(at, run.structure, execution.outputs.get("output") if execution is not None else None)
+    return ForkPlace(at, run.structure, execution.outputs.get("output") if execution is not None else None, run)
 
 
 def _listed(lines: Sequence[str]) -> str:

@@ -10,7 +10,9 @@ from PySide6.QtCore import QCoreApplication, QEvent, QObject
 from pytestqt.qtbot import QtBot
 
 from app.engine_thread import EngineThread
+from app.history.fork_dialog import ForkForm
 from app.history.store_client import StoreClient
+from app.inspector.prompt_editor import TemplateEdit
 from app.settings.preferences import Preferences
 from app.workbench import Workbench
 from engine.store import Store, open_store
@@ -94,3 +96,11 @@ def close(workbench: Workbench, qtbot: QtBot) -> None:
 @pytest.fixture
 def workbench(make_window: MakeWindow) -> Workbench:
     return make_window()
+
+
+def prompt_of(form: ForkForm, node_id: str, name: str = "prompt") -> TemplateEdit:
+    """A prompt of a node."""
+    row = form.forms[node_id].row(name)
+    assert row is not None
+    assert isinstance(row.editor.text_widget, TemplateEdit)
+    return row.editor.text_widget

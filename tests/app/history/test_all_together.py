@@ -22,7 +22,7 @@ from app.history.fork_dialog import ForkDialog
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench
 from engine.store import RunStatus, Store
-from tests.app.history.conftest import MakeWindow, close
+from tests.app.history.conftest import MakeWindow, close, prompt_of
 from tests.app.history.stored_runs import refine_script
 from tests.app.window.conftest import SELF_REFINE, answer, ended, press, question
 
@@ -111,7 +111,7 @@ def test_run_select_compare_fork_close_and_find_both_again(
     document.session.shown.look_at("loop", 1)
     press(document.iterations, "Fork from here…")
     dialog = fork_dialog(workbench, qtbot)
-    prompt = dialog.form.prompts["draft", "prompt"]
+    prompt = prompt_of(dialog.form, "draft")
     prompt.setFocus()
     key(Qt.Key.Key_End, CTRL)
     QTest.keyClicks(prompt, " Write about the moon.")

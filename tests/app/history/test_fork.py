@@ -20,17 +20,19 @@ from app.history.store_client import StoreClient
 from app.inspector.conditions_editor import ConditionsEditor
 from app.inspector.form_fields import FormField
 from app.inspector.model_list import ModelSource
+from app.inspector.prompt_editor import PromptEditor, TemplateEdit
 from app.inspector.text_editors import NumberBox
-from app.inspector.text_widgets import GrowingEdit
 from app.theme.widgets import PlainLabel
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench
+from engine.document.model import Workflow
 from engine.document.operations import SetTitle
 from engine.errors import EngineError
 from engine.exits.loop_conditions import condition_specs
 from engine.plan.structure import analyse
 from engine.store import Store
 from engine.store.resume import Changes
+from tests.app.history.conftest import prompt_of
 from tests.app.history.loop_samples import item_loop
 from tests.app.history.stored_runs import refine, refine_script, run_and_store
 from tests.app.window.conftest import ended, press
@@ -64,8 +66,7 @@ def forms(qtbot: QtBot, engine_thread: EngineThread) -> Forms:
 
 def field(form: ForkForm, name: str) -> FormField:
     """A field of the loop."""
-    assert form.loop is not None
-    row = form.loop.row(name)
+    row = form.forms["loop"].row(name)
     assert row is not None, name
     return row
 
@@ -88,7 +89,8 @@ def test_form_shows_original_values_and_reports_no_changes(store: Store, tmp_pat
     run_id = run_and_store(store, refine(), refine_script(tmp_path / "s.json"))
     form = forms.make(read_fork_place(store, run_id, "loop[2]"))
     assert form.value.toPlainText() == "Say more, advice 2."
-    assert {key: edit.text() for key, edit in form.prompts.items()} == {
+    prompts = [(node_id, name) for node_id in ("draft", "critique") for name in form.forms[node_id].fields]
+    assert {key: prompt_of(form, *key).text() for key in prompts} == {
         ("draft", "system"): "",
         ("draft", "prompt"): "Write: {{input}}",
         ("critique", "system"): "",
@@ -109,7 +111,7 @@ def test_all_changes_are_reported(store: Store, tmp_path: Path, forms: Forms) ->
     form.edited.connect(lambda: edited.append(True))
     form.value.selectAll()
     QTest.keyClicks(form.value, "the mountain")
-    draft = form.prompts["draft", "prompt"]
+    draft = prompt_of(form, "draft")
     draft.setFocus()
     QTest.keyClick(draft, Qt.Key.Key_A, CTRL)
     QTest.keyClicks(draft, "Better.")
@@ -174,6 +176,35 @@ def test_undone_changes_of_the_loop_are_no_changes(forms: Forms) -> None:
     assert form.changes() == Changes()
 
 
+def test_condition_of_a_loop_that_has_started_is_not_offered(forms: Forms) -> None:
+    form = forms.of_loop().forms["loop"]
+    form.expand()
+    assert form.row("condition") is None
+    assert form.row("delay_s") is not None
+
+
+@pytest.mark.parametrize(("path", "loop"), [("part.loop[1]", None), ("loop[1].part.other[2]", "loop")])
+def test_loop_in_a_subflow_is_not_taken_for_one_of_the_document(path: str, loop: str | None) -> None:
+    found = ForkPlace(path, analyse(refine()), "x").loop
+    assert (None if found is None else found.id) == loop
+
+
+def test_prompts_are_previewed_with_the_values_of_the_run(
+    access: StoreClient, store: Store, engine_thread: EngineThread, tmp_path: Path, qtbot: QtBot
+) -> None:
+    judged = refine(stop_when=[{"condition": "judge"}], judge={"criteria": "Clear."})
+    dialog = dialog_alone(access, store, engine_thread, tmp_path, qtbot, judged)
+    previews = [editor for editor in dialog.form.findChildren(PromptEditor) if editor.field.name != "system"]
+    for editor in previews:
+        editor.preview.click()
+    expected = {
+        "prompt of draft": "Write: Say more, advice 1.",
+        "prompt of critique": "Judge: The sea is wide, draft 2.",
+        "criteria of loop": "Clear.",
+    }
+    qtbot.waitUntil(lambda: {f"{e.field.name} of {e.binding.node_id}": e.filled.text for e in previews} == expected)
+
+
 def test_json_value_must_stay_json(store: Store, tmp_path: Path, forms: Forms) -> None:
     run_id = run_and_store(store, refine(), refine_script(tmp_path / "s.json"))
     read = read_fork_place(store, run_id, "loop[1]")
@@ -191,7 +222,7 @@ def test_fork_from_a_node(store: Store, tmp_path: Path, forms: Forms) -> None:
     assert form.value.accessibleName() == "Node output"
     assert form.value.toPlainText() == "The sea is wide, draft 2."
     outside = forms.make(read_fork_place(store, run_id, "task"))
-    assert outside.loop is None
+    assert "loop" not in outside.forms
 
 
 def test_item_of_an_iterator_is_forked_with_another_input(workbench: Workbench, store: Store, qtbot: QtBot) -> None:
@@ -246,18 +277,23 @@ def dialog_of(workbench: Workbench, qtbot: QtBot) -> ForkDialog:
     return dialog
 
 
-def fork_of_draft(workbench: Workbench, ran: DocumentPage, qtbot: QtBot) -> tuple[ForkDialog, GrowingEdit]:
+def fork_of_draft(workbench: Workbench, ran: DocumentPage, qtbot: QtBot) -> tuple[ForkDialog, TemplateEdit]:
     """The dialog for a fork from the second iteration, and its prompt of the draft."""
     workbench.history.resuming.fork_from(ran, "loop[1]")
     dialog = dialog_of(workbench, qtbot)
-    return dialog, dialog.form.prompts["draft", "prompt"]
+    return dialog, prompt_of(dialog.form, "draft")
 
 
 def dialog_alone(
-    access: StoreClient, store: Store, engine_thread: EngineThread, tmp_path: Path, qtbot: QtBot
+    access: StoreClient,
+    store: Store,
+    engine_thread: EngineThread,
+    tmp_path: Path,
+    qtbot: QtBot,
+    workflow: Workflow | None = None,
 ) -> ForkDialog:
     """The dialog for a fork from the second iteration, without a window."""
-    run_id = run_and_store(store, refine(), refine_script(tmp_path / "s.json"))
+    run_id = run_and_store(store, workflow or refine(), refine_script(tmp_path / "s.json"))
     place = read_fork_place(store, run_id, "loop[1]")
     models = ModelSource(["embedded", "openai/x"])
     dialog = ForkDialog(engine_thread, access, run_id, place, models, QWidget())
@@ -297,8 +333,7 @@ def test_dialog_shows_reused_and_rerun_parts(workbench: Workbench, ran: Document
 def test_invalid_change_is_refused_in_the_dialog(workbench: Workbench, ran: DocumentPage, qtbot: QtBot) -> None:
     dialog, prompt = fork_of_draft(workbench, ran, qtbot)
     place = prompt.mapTo(dialog, prompt.rect().topLeft())
-    prompt.set_text("{{nobody.at.home}}")
-    dialog.form.edited.emit()
+    typed(prompt, "{{nobody.at.home}}")
     dialog.cancel.setFocus()
     qtbot.waitUntil(dialog.problem.isVisible)
     QApplication.processEvents()
@@ -312,7 +347,7 @@ def test_click_on_the_disabled_button_says_why_nothing_can_run(
 ) -> None:
     workbench.history.resuming.fork_from(ran, "loop[1]")
     dialog = dialog_of(workbench, qtbot)
-    prompt = dialog.form.prompts["draft", "prompt"]
+    prompt = prompt_of(dialog.form, "draft")
     prompt.setFocus()
     with qtbot.waitSignal(dialog.planned):
         QTest.keyClicks(prompt, " {{nope}}")
@@ -352,8 +387,7 @@ def test_half_typed_expression_of_the_loop_is_reported_at_its_field_once_that_lo
     workbench: Workbench, ran: DocumentPage, qtbot: QtBot
 ) -> None:
     dialog, _ = fork_of_draft(workbench, ran, qtbot)
-    assert dialog.form.loop is not None
-    dialog.form.loop.expand()
+    dialog.form.forms["loop"].expand()
     score = field(dialog.form, "score")
     score.editor.focus_path("")
     qtbot.waitUntil(score.editor.main_widget.hasFocus)

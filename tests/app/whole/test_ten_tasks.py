@@ -26,7 +26,7 @@ from engine.document.files import save
 from engine.document.model import Workflow
 from engine.document.problems import has_errors
 from engine.nodes.loop import LoopConfig
-from tests.app.history.conftest import MakeWindow, make_window, store_path
+from tests.app.history.conftest import MakeWindow, make_window, prompt_of, store_path
 from tests.app.history.stored_runs import refine, refine_script
 from tests.app.whole.conftest import CTRL, TEMPLATE, Person, Whole, focus
 from tests.app.whole.conftest import Answers as FileAnswers
@@ -267,7 +267,7 @@ def test_a_run_is_forked_from_an_iteration_with_another_prompt(refining: Whole) 
     window = refining.workbench.window
     refining.qtbot.waitUntil(lambda: bool(window.findChildren(ForkDialog)))
     (dialog,) = window.findChildren(ForkDialog)
-    click(dialog.form.prompts["draft", "prompt"].viewport())
+    click(prompt_of(dialog.form, "draft").viewport())
     refining.fill("Write about the moon: {{input}}")
     refining.qtbot.waitUntil(dialog.run.isEnabled)
     click(dialog.run)
