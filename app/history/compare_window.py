@@ -256,10 +256,9 @@ class CompareSide(QWidget):
 
         Args:
             source: The run.
-            place: The iteration; None for the same as before, or the last.
+            place: The iteration; None for the last.
             what: Key of the text; None for the same as before.
         """
-        wanted = self.chosen_place if place is None and self.source is not None else place
         self.source = source
         with QSignalBlocker(self.run), QSignalBlocker(self.place):
             if self.run.findData(source.run_id) < 0:
@@ -269,7 +268,7 @@ class CompareSide(QWidget):
             places = source.places()
             for name, words in places:
                 self.place.addItem(words, name)
-            at = self.place.findData(wanted)
+            at = self.place.findData(place) if place is not None else -1
             self.place.setCurrentIndex(at if at >= 0 else max(len(places) - 3, 0))
         self._offer_what(what)
 

@@ -196,6 +196,15 @@ def test_another_run_keeps_iteration_and_text_kind(
     assert compared.panes[1].toPlainText() == "Something else entirely."
 
 
+def test_two_runs_are_compared_at_their_last_iterations_whatever_was_compared_before(
+    store: Store, compared: CompareWindow, tmp_path: Path, qtbot: QtBot
+) -> None:
+    first, second = (run_and_store(store, refine(name=name), refine_script(tmp_path / name)) for name in ("One", "Two"))
+    show(compared, qtbot, SideContent(first, "loop[0]"), SideContent(first, "loop[1]"))
+    show(compared, qtbot, SideContent(first), SideContent(second))
+    assert compared.left.place.currentText() == compared.right.place.currentText() == "Iteration 3"
+
+
 def test_run_chosen_last_is_shown_although_another_is_still_being_read(
     store: Store, compared: CompareWindow, tmp_path: Path, qtbot: QtBot
 ) -> None:
