@@ -283,6 +283,17 @@ def test_pick_list_in_a_loop_body_offers_no_inputs_and_outputs(hand: Hand) -> No
     assert "Output" not in titles
 
 
+def test_pick_list_fits_into_a_low_canvas(hand: Hand) -> None:
+    entries = [Entry(f"Entry {number}", "", "mdi6.login", "#888888", number) for number in range(20)]
+    hand.canvas.resize(hand.canvas.width(), 220)
+    QApplication.processEvents()
+    pick_list = hand.canvas.popups.list
+    pick_list.open(QPoint(100, 100), "Choose", entries, entries.index)
+    room = pick_list.parentWidget().rect()
+    assert room.height() <= 220
+    assert room.contains(pick_list.geometry())
+
+
 def test_pick_list_limits_its_rows_and_finds_the_rest_by_typing(hand: Hand) -> None:
     entries = [Entry(f"Entry {number}", "", "mdi6.login", "#888888", number) for number in range(10_000)]
     chosen: list[int] = []
