@@ -90,6 +90,11 @@ class LoopViewModel:
     ended_ahead: frozenset[int] = frozenset()
     failed: frozenset[int] = frozenset()
 
+    @property
+    def short_counter(self) -> str:
+        """`3 / 5` for the displayed iteration, or empty."""
+        return f"{self.shown + 1} / {self.total}" if self.total else ""
+
     def dot_tooltip(self, index: int) -> str:
         """Return the tooltip of a dot."""
         return f"{self.unit.capitalize()} {index + 1}{', failed' if index in self.failed else ''}"
@@ -269,8 +274,8 @@ class LoopLabelItem(QGraphicsItem):
         font = QFont(fonts().small_bold)
         font.setPixelSize(round(size))
         metrics, height, inset = QFontMetricsF(font), size * 1.25, size / 3
-        counter = f" · {self.content.current + 1} / {self.content.total}" if self.content.total else ""
-        text = elide(metrics, f"{self.content.title}{counter}", self._room - 2 * inset)
+        text = " · ".join(filter(None, (self.content.title, self.content.short_counter)))
+        text = elide(metrics, text, self._room - 2 * inset)
         # On the upper edge: inside, the status of the first cards would cover it.
         body = QRectF(0, -height / 2, metrics.horizontalAdvance(text) + 2 * inset, height)
         theme = canvas_style()

@@ -60,7 +60,7 @@ def test_click_on_a_dot_shows_its_iteration(hand: Hand, qtbot: QtBot, tmp_path: 
     assert hand.session.shown.chosen == {"loop": 0}
     assert state(hand, "draft").line == "Version 1"
     assert state(hand, "exit").line == "Version 1"
-    assert label.content.counter == "iteration 1 of 3"
+    assert (label.content.counter, label.content.short_counter) == ("iteration 1 of 3", "1 / 3")
     hand.session.shown.look_at_latest()
     assert state(hand, "draft").line == "Version 3"
 
