@@ -268,6 +268,7 @@ QComboBox::drop-down {{
   subcontrol-origin: border; subcontrol-position: center right; width: {button}px; border: none; right: 4px;
 }}
 QComboBox::down-arrow {{ image: {mark_image(theme, "chevron-down")}; width: {arrow}px; height: {arrow}px; }}
+QComboBox {{ combobox-popup: 0; }}
 QComboBox QAbstractItemView {{
   background: {theme.card}; border: 1px solid {theme.edge}; border-radius: 0px; padding: 4px;
   selection-background-color: {theme.selection}; selection-color: {theme.text};

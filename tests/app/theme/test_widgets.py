@@ -61,6 +61,17 @@ def test_label_shows_markup_as_plain_text(qtbot: QtBot) -> None:
     assert label.textInteractionFlags() & Qt.TextInteractionFlag.TextSelectableByKeyboard
 
 
+def test_list_of_a_combo_box_shows_all_entries_without_scrolling(qtbot: QtBot) -> None:
+    combo = ElidedComboBox()
+    combo.addItems(["One", "Two", "Three"])
+    shown(qtbot, combo)
+    combo.showPopup()
+    assert combo.view().verticalScrollBar().maximum() == 0
+    last = combo.view().visualRect(combo.model().index(2, 0))
+    assert combo.view().viewport().rect().contains(last)
+    combo.hidePopup()
+
+
 def test_tooltip_shows_markup_as_plain_text() -> None:
     tip = plain_tool_tip(MARKUP)
     assert "&lt;b&gt;bold&lt;/b&gt; &amp; {{name}}" in tip
