@@ -13,7 +13,7 @@ from app.settings.settings_widgets import password_field
 from app.theme.style import set_style_properties, style
 from app.theme.widgets import STRETCH, PlainLabel, StatusLabel, hbox, push_button, vbox
 from engine.errors import EngineError
-from engine.models.keys import Keys, host_variable
+from engine.models.keys import Keys, key_variables
 from engine.models.providers import provider_named
 
 WIDTH = 460
@@ -121,6 +121,4 @@ def _owner(name: str) -> str:
 
 def _is_set_elsewhere(name: str) -> bool:
     """Return whether the environment has the key."""
-    _, _, host = name.partition("host:")
-    variables = (host_variable(host),) if host else provider_named(name).key_variables
-    return any(os.environ.get(variable, "").strip() for variable in variables)
+    return any(os.environ.get(variable, "").strip() for variable in key_variables(name))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -33,10 +31,18 @@ from app.worker import Worker
 from engine.errors import EngineError
 from engine.models.catalog import check_model_name
 from engine.models.keys import Keys, KeySource
-from engine.models.known_models import KnownModel, built_in_model, is_placeholder, known_examples
+from engine.models.known_models import built_in_model, is_placeholder, known_examples
 from engine.models.providers import PROVIDERS
 
 EMBEDDED_MODEL_NOTE = "Built-in demo model (135M): real, but not reliable"
+
+
+_SOURCES = {
+    KeySource.ENVIRONMENT: "Set outside of Loopwright",
+    KeySource.SESSION: "This session only",
+    KeySource.KEYRING: "System keyring",
+    None: "No key",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,53 +53,45 @@ class ProviderRow:
         name: Name in the keyring and the preferences; empty for the built-in model, which needs no key.
         title: Display name.
         model: An example of its models.
-        key: Source of its key, for display.
-        has_key: Whether a key is available or none is needed.
-        removable: Whether the program can remove the key.
-        is_external: Whether the key comes from outside of the program, which cannot remove it.
+        source: Where its key comes from; None without one.
         problem: What is wrong, in a sentence; empty if nothing is.
     """
 
     name: str
     title: str
     model: str
-    key: str
-    has_key: bool
-    removable: bool = False
-    is_external: bool = False
+    source: KeySource | None = None
     problem: str = ""
 
+    @property
+    def key(self) -> str:
+        """Source of its key, for display."""
+        if not self.name:
+            return "No key needed"
+        return "Invalid key" if self.problem else _SOURCES[self.source]
 
-def list_providers(keys: Keys, environment: Mapping[str, str] = os.environ) -> list[ProviderRow]:
+    @property
+    def has_key(self) -> bool:
+        """Whether a key is available or none is needed."""
+        return not self.name or (self.source is not None and not self.problem)
+
+    @property
+    def removable(self) -> bool:
+        """Whether the program can remove the key."""
+        return self.source in {KeySource.SESSION, KeySource.KEYRING}
+
+
+def list_providers(keys: Keys) -> list[ProviderRow]:
     """Return the current list. Accesses the keyring, which may be slow: do not call it in the window's thread."""
     own = built_in_model()
-    rows = [ProviderRow("", own.title, own.name, "No key needed", True, problem=own.how_to_get)]
+    rows = [ProviderRow("", own.title, own.name, problem=own.how_to_get)]
     for model in known_examples(keys):
         provider = PROVIDERS[model.name.partition("/")[0]]
         if not provider.local:
-            rows.append(_row(model, provider.name, provider.key_variables, keys, environment))
+            source = keys.source(provider.name)
+            problem = "" if source is None else model.how_to_get
+            rows.append(ProviderRow(provider.name, model.title, model.name, source, problem))
     return rows
-
-
-def _row(
-    model: KnownModel, name: str, variables: tuple[str, ...], keys: Keys, environment: Mapping[str, str]
-) -> ProviderRow:
-    is_external = any(environment.get(variable, "").strip() for variable in variables)
-    try:
-        source = keys.source(name)
-        keys.get(name)
-    except EngineError as error:
-        return ProviderRow(
-            name, model.title, model.name, "Invalid key", False, not is_external, is_external, str(error)
-        )
-    label = {
-        KeySource.ENVIRONMENT: "Set outside of Loopwright",
-        KeySource.SESSION: "This session only",
-        KeySource.KEYRING: "System keyring",
-        None: "No key",
-    }[source]
-    removable = source in {KeySource.SESSION, KeySource.KEYRING}
-    return ProviderRow(name, model.title, model.name, label, source is not None, removable, is_external)
 
 
 ROWS_SHOWN = 7
@@ -211,7 +209,9 @@ class ProvidersSection(QWidget):
         self.remove_key.setAccessibleName(f"Remove the key for {row.title}")
         self.remove_key.setEnabled(row.removable)
         self.remove_key.setToolTip(
-            "The key was set outside of Loopwright and can only be removed there." if row.is_external else ""
+            "The key was set outside of Loopwright and can only be removed there."
+            if row.source is KeySource.ENVIRONMENT
+            else ""
         )
         if row.model != self._suggested:  # or else the keys were only checked again, and the user may have typed
             self._suggested = row.model

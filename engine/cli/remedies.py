@@ -96,10 +96,7 @@ def _budget_option(subject: str) -> str:
 
 
 def _key_command(name: str, *, is_stored: bool) -> str:
-    from engine.models.keys import host_variable
-    from engine.models.providers import provider_named
+    from engine.models.keys import key_variables
 
-    _, _, host = name.partition("host:")
-    variable = host_variable(host) if host else provider_named(name).key_variables[0]
-    place = f"the environment variable {variable}"
+    place = f"the environment variable {key_variables(name)[0]}"
     return f"Put it into {place}, or use 'loopwright models set-key {name}'." if is_stored else f"Put it into {place}."

@@ -47,6 +47,12 @@ def host_variable(host: str) -> str:
     return "LOOPWRIGHT_KEY_" + "".join(characters)
 
 
+def key_variables(provider: str) -> tuple[str, ...]:
+    """The environment variables that may contain the key of a provider or of `host:NAME`, the usual one first."""
+    _, _, host = provider.partition("host:")
+    return (host_variable(host),) if host else provider_named(provider).key_variables
+
+
 class Keys:
     """The user's keys. Safe to use from several threads; its `repr` never shows a key.
 
@@ -67,43 +73,33 @@ class Keys:
         return f"{type(self).__name__}()"
 
     def get(self, provider: str) -> str | None:
-        """The key of a provider (`openai`): from its environment variable, else this session, else the keyring.
+        """The key of a provider (`openai`) or a host (`host:NAME`): from the environment, this session or the keyring.
 
         Asks the keyring the first time, which may take a while: not to be called on an event loop.
 
         Raises:
             KeyStoreError: The key found cannot be a key.
         """
-        known = provider_named(provider)
-        return self._find(known.name, known.key_variables)
-
-    def get_for_host(self, host: str) -> str | None:
-        """The user's key for a host (`localhost:8080`).
-
-        Raises:
-            KeyStoreError: The key found cannot be a key.
-        """
-        return self._find(f"host:{host}", (host_variable(host),))
+        user = _user(provider)
+        with self._lock:
+            found = self._find(user)
+            if found is None:
+                return None
+            source, key = found
+            key = _checked(key, f"The key for {user} in the {source}", user)
+            if source is KeySource.KEYRING:
+                self._from_keyring[user] = key
+            self._handed_out |= {key}
+            return key
 
     def source(self, provider: str) -> KeySource | None:
-        """Where `get` finds the key of a provider; None if there is none. As slow as `get`.
-
-        Raises:
-            KeyStoreError: The key in the keyring cannot be a key.
-        """
-        known = provider_named(provider)
+        """Where `get` finds the key, which may be invalid; None if there is none. As slow as `get`."""
         with self._lock:
-            if any(self._environment.get(variable, "").strip() for variable in known.key_variables):
-                return KeySource.ENVIRONMENT
-            if known.name in self._session:
-                return KeySource.SESSION
-            found = self._from_keyring.get(known.name) or self._ask_keyring(known.name)
-            return KeySource.KEYRING if found else None
+            found = self._find(_user(provider))
+            return None if found is None else found[0]
 
     def set(self, provider: str, key: str, *, session_only: bool = False) -> None:
         """Store a key in the system's keyring, or for this session in memory only.
-
-        `provider` may also be `host:NAME`.
 
         Raises:
             KeyStoreError: This cannot be a key, or the computer has no keyring that can store it.
@@ -161,30 +157,23 @@ class Keys:
             longest = max(longest, len(tail) - start if start >= 0 else 0)
         return longest
 
-    def _find(self, user: str, variables: tuple[str, ...]) -> str | None:
-        with self._lock:
-            for variable in variables:
-                if value := self._environment.get(variable, "").strip():
-                    return self._hand_out(_checked(value, f"The key for {user} in the environment", user))
-            found = self._session.get(user) or self._from_keyring.get(user) or self._ask_keyring(user)
-            return None if found is None else self._hand_out(found)
+    def _find(self, user: str) -> tuple[KeySource, str] | None:
+        """Find a key that is not checked yet, and where it is."""
+        for variable in key_variables(user):
+            if value := self._environment.get(variable, "").strip():
+                return KeySource.ENVIRONMENT, value
+        if user in self._session:
+            return KeySource.SESSION, self._session[user]
+        key = self._from_keyring.get(user) or self._ask_keyring(user)
+        return (KeySource.KEYRING, key) if key else None
 
     def _ask_keyring(self, user: str) -> str | None:
-        if self._keyring_failed:
-            return None
-        try:
-            found = read_secret(user)
-        except KeyringError:  # many computers have no working keyring
-            self._keyring_failed = True
-            return None
-        if not found:
-            return None
-        self._from_keyring[user] = _checked(found, f"The key for {user} in the keyring", user)
-        return self._from_keyring[user]
-
-    def _hand_out(self, key: str) -> str:
-        self._handed_out |= {key}
-        return key
+        if not self._keyring_failed:
+            try:
+                return read_secret(user)
+            except KeyringError:  # many computers have no working keyring
+                self._keyring_failed = True
+        return None
 
 
 def _redact(text: str, keys: Iterable[str]) -> str:
@@ -311,10 +300,10 @@ def _find(
     address = api_base or chosen or (provider.addresses[0] if provider.local else None)
     origin = origin_of(address) if address else origin_of(provider.addresses[0])
     if origin not in trusted:
-        return _at_host(provider, address, origin, keys.get_for_host(origin.name), foreign=True)
+        return _at_host(provider, address, origin, keys.get(f"host:{origin.name}"), foreign=True)
     key = keys.get(provider.name)
     if origin not in own:
-        return _at_host(provider, address, origin, key or keys.get_for_host(origin.name), foreign=False)
+        return _at_host(provider, address, origin, key or keys.get(f"host:{origin.name}"), foreign=False)
     if key is None and not provider.local:
         add_key = Fix.ADD_KEY.of(provider.name)
         raise ModelError(ModelErrorKind.MISSING_KEY, f"There is no key for {provider.title}.", ADD_KEY, fix=add_key)

@@ -477,7 +477,7 @@ def _source(address: str, hub: str, keys: Keys, environment: Mapping[str, str]) 
     """Return a source with the user's key for its host; accesses the keyring, which may be slow."""
     origin = host_of(address)
     is_hub = origin == host_of(hub)
-    token = (environment.get(TOKEN_VARIABLE, "").strip() if is_hub else "") or keys.get_for_host(origin.name) or ""
+    token = (environment.get(TOKEN_VARIABLE, "").strip() if is_hub else "") or keys.get(f"host:{origin.name}") or ""
     return Source(address, token, address.partition("/resolve/")[0] if is_hub else "")
 
 

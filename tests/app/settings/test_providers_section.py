@@ -69,7 +69,7 @@ def test_provider_list_shows_the_source_of_each_key(
     keys = Keys({"GOOGLE_API_KEY": "sk-env", "XAI_API_KEY": "a b"})
     keys.set("groq", "sk-session", session_only=True)
 
-    rows = {row.title: row for row in list_providers(keys, {"GOOGLE_API_KEY": "sk-env", "XAI_API_KEY": "a b"})}
+    rows = {row.title: row for row in list_providers(keys)}
 
     assert rows["Built-in demo model (135M)"].key == "No key needed"
     assert rows["OpenAI"].key == "No key"
@@ -194,7 +194,7 @@ def test_late_answer_does_not_replace_a_newer_one(
         name = next(rounds)
         if name == "old":
             may_answer.wait(60)
-        return [ProviderRow(name, name, "", "", has_key=False)]
+        return [ProviderRow(name, name, "")]
 
     monkeypatch.setattr(providers_section, "list_providers", slow_list)
     section.refresh()

@@ -133,7 +133,7 @@ def test_without_a_keyring_a_server_key_is_stored_for_the_session(
         qtbot.mouseClick(section.form.add, LEFT)
 
     assert mentions(section.form.note.text(), "no keyring … this session only")
-    assert engine_thread.models.keys.get_for_host("localhost:8080") == CANARY
+    assert engine_thread.models.keys.get("host:localhost:8080") == CANARY
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_tested_key_does_not_replace_the_stored_key(
     tried: list[str | None] = []
 
     async def watched(models: Models, _name: str, _address: str) -> ModelTestResult:
-        tried.append(models.keys.get_for_host("localhost:8080"))
+        tried.append(models.keys.get("host:localhost:8080"))
         return ModelTestResult(0.1, "ready")
 
     monkeypatch.setattr("app.settings.servers_section.run_model_test", watched)
@@ -216,4 +216,4 @@ def test_tested_key_does_not_replace_the_stored_key(
         qtbot.waitUntil(lambda: not section.form.model_test.is_running)
         assert section.form.model_test.result.text() == "✓ Replied in 0.1 s: ready"
         assert tried.pop() == (key if is_one else "the-good-one")
-    assert key_store.get_for_host("localhost:8080") == "the-good-one"
+    assert key_store.get("host:localhost:8080") == "the-good-one"

@@ -124,7 +124,8 @@ def test_source_matches_where_a_key_is_found(ring: MemoryKeyring) -> None:
 
     ring.kept["loopwright", "anthropic"] = "no key"
     with pytest.raises(KeyStoreError, match="in the keyring"):
-        keys.source("anthropic")
+        keys.get("anthropic")
+    assert keys.source("anthropic") is KeySource.KEYRING
 
 
 def test_keyring_is_asked_once_per_key(ring: MemoryKeyring) -> None:
@@ -166,10 +167,10 @@ def test_key_of_a_host_is_only_for_that_host(ring: MemoryKeyring) -> None:
     ring.kept["loopwright", "host:localhost:8080"] = "sk-8080"
     keys = Keys({"LOOPWRIGHT_KEY_LOCALHOST_9090": "sk-9090", "OPENAI_API_KEY": "sk-openai"})
 
-    assert keys.get_for_host("localhost:8080") == "sk-8080"
-    assert keys.get_for_host("localhost:9090") == "sk-9090"
-    assert keys.get_for_host("localhost:7070") is None
-    assert keys.get_for_host("openai") is None
+    assert keys.get("host:localhost:8080") == "sk-8080"
+    assert keys.get("host:localhost:9090") == "sk-9090"
+    assert keys.get("host:localhost:7070") is None
+    assert keys.get("host:openai") is None
 
 
 def test_host_with_hyphen_does_not_get_the_key_of_host_with_dot() -> None:
@@ -180,7 +181,7 @@ def test_host_with_hyphen_does_not_get_the_key_of_host_with_dot() -> None:
 def test_broken_keyring_has_no_keys_and_is_asked_once(no_ring: KeyringBackend) -> None:
     keys = Keys({})
 
-    assert [keys.get("openai"), keys.get("openai"), keys.get_for_host("localhost:1")] == [None] * 3
+    assert [keys.get("openai"), keys.get("openai"), keys.get("host:localhost:1")] == [None] * 3
     assert getattr(no_ring, "asked", 1) == 1
 
 
@@ -265,7 +266,7 @@ def test_no_repr_and_no_file_shows_a_key(ring: MemoryKeyring, tmp_path: Path, mo
 def test_every_used_key_is_redacted_longest_first(ring: MemoryKeyring) -> None:
     keys = Keys({"OPENAI_API_KEY": "sk-1", "LOOPWRIGHT_KEY_HOST": "sk-1-and-more", "GEMINI_API_KEY": "unused"})
     keys.get("openai")
-    keys.get_for_host("host")
+    keys.get("host:host")
 
     assert keys.redact("a sk-1 b sk-1-and-more c unused") == "a … b … c unused"
 
