@@ -30,7 +30,7 @@ from engine.models.gguf_files import DEFAULT_CONTEXT_TOKENS, GgufSettings, all_p
 from engine.models.gguf_header import GgufError, GgufHeader, read_header
 from engine.models.model_hub import find_gguf_model
 from engine.models.protocol import ModelError, ModelErrorKind, OnText, Reply, Request
-from engine.models.quirks import ADAPTATIONS, Change, Changes, apply_changes, change_warnings
+from engine.models.quirks import Change, Changes, apply_changes, change_warnings, next_change
 from engine.models.tool_calls import describe_tools
 from engine.safe_file_io import is_file
 from engine.values import Value, as_object
@@ -105,8 +105,9 @@ class GgufModel(EmbeddedModel):
             try:
                 reply = await super().complete(request, on_text)
             except ModelError as error:
-                change = _role_change(error, apply_changes(describe_tools(request), changes), changes)
-                if change is None:
+                sent, possible = describe_tools(request), _ROLE_CHANGES
+                change = next_change(error, error.message, sent, changes, streams=True, among=possible)
+                if change is None or error.kind is not ModelErrorKind.BAD_REQUEST:
                     raise
                 self._changes = (*changes, change)
             else:
@@ -195,15 +196,3 @@ class GgufModel(EmbeddedModel):
         if not header.writes_text:
             raise unusable_file(path, GgufError("it is not a language model"))
         return _Loaded(path, modified_ns, header, control_token_pattern(header.control_tokens))
-
-
-def _role_change(error: ModelError, request: Request, changes: Changes) -> Change | None:
-    """Return the change to try after a chat template refused the roles of a request; None without one."""
-    if error.kind is not ModelErrorKind.BAD_REQUEST:
-        return None
-    for adaptation in ADAPTATIONS:
-        change = adaptation.change
-        is_new = change in _ROLE_CHANGES and change not in changes
-        if is_new and adaptation.affects(request, True) and adaptation.refused.search(error.message):
-            return change
-    return None

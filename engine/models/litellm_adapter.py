@@ -39,7 +39,7 @@ from engine.models.protocol import (
 from engine.models.providers import AddressError, origin_of, provider_named
 from engine.models.quirks import Change, Changes, apply_changes, change_warnings, next_change, response_format
 from engine.models.reply_parser import ReplyParser
-from engine.models.server_errors import Refusal, find_refusal, translate
+from engine.models.server_errors import refusal_words, translate
 from engine.models.token_count import counted_tokens, token_counter
 from engine.models.tool_calls import openai_message, openai_tools, parse_written_calls
 from engine.values import Value
@@ -190,6 +190,7 @@ _OPENAI_COMPATIBLE = _CALLED_BY_OPENAI_CLIENT.union(
 )
 # For these the server decides, and not litellm's list of which model accepts what.
 _DECIDED_BY_SERVER = ["top_p", "stop", "seed", "reasoning_effort"]
+_REFUSAL_KINDS = frozenset({ModelErrorKind.BAD_REQUEST, ModelErrorKind.NOT_FOUND, ModelErrorKind.SERVER})
 _TOKEN_LIMIT_CHANGES = (Change.MAX_COMPLETION_TOKENS, Change.MAX_TOKENS)
 # Further parameters of Anthropic; litellm reads them from the top level, which also has its own settings.
 _ANTHROPIC_EXTRAS = frozenset({"top_k", "thinking", "metadata", "service_tier", "container", "output_config"})
@@ -250,18 +251,18 @@ class LiteLLMModel:
         litellm = await load_litellm()
         use_litellm(self)
         call = _Call(litellm, self._name, endpoint, self._keys)
-        changes, known = self._changes, call.known_changes(request)
+        changes, known, streams = self._changes, call.known_changes(request), on_text is not None
         while True:
             try:
                 reply = await call.make(request, (*changes, *known), on_text)
             except _RefusedError as error:
-                change = next_change(error.refusal, request, (*changes, *known), streams=on_text is not None)
+                change = next_change(error.failure, error.words, request, (*changes, *known), streams=streams)
                 if change is None:
                     raise error.failure from None
                 changes = (*changes, change)
             else:
                 self._changes = (*self._changes, *(change for change in changes if change not in self._changes))
-                warnings = change_warnings(endpoint.title, request, changes, streams=on_text is not None)
+                warnings = change_warnings(endpoint.title, request, changes, streams=streams)
                 if Change.TOOLS_IN_WORDS in (*changes, *known):
                     reply = parse_written_calls(reply, request)
                 reply = await self._with_counted_tokens(reply, request)
@@ -286,13 +287,13 @@ class _RefusedError(Exception):
 
     Attributes:
         failure: The error if it does not.
-        refusal: What the server said.
+        words: What the server said.
     """
 
-    def __init__(self, failure: ModelError, refusal: Refusal) -> None:
+    def __init__(self, failure: ModelError, words: str) -> None:
         super().__init__(failure.message)
         self.failure = failure
-        self.refusal = refusal
+        self.words = words
 
 
 class _Call:
@@ -360,9 +361,8 @@ class _Call:
         except Exception as error:  # litellm raises classes of a dozen libraries, and has bugs
             # Without its cause, whose text and request headers may contain the key.
             failure = translate(error, self._model, self._endpoint, self._keys, parser.partial)
-            refusal = None if parser.has_begun else find_refusal(error)
-            if refusal is not None:
-                raise _RefusedError(failure, refusal) from None
+            if failure.kind in _REFUSAL_KINDS and not parser.has_begun:
+                raise _RefusedError(failure, refusal_words(error)) from None
             raise failure from None
 
     def _arguments(self, request: Request, changes: Changes) -> dict[str, Any]:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from engine.models.protocol import Message, Request, with_instruction
-from engine.models.server_errors import Refusal
+from engine.models.protocol import Message, ModelError, ModelErrorKind, Request, with_instruction
 from engine.models.tool_calls import describe_tools
 from engine.values import Value
 
@@ -173,28 +172,40 @@ ADAPTATIONS: Final[tuple[Adaptation, ...]] = (
 """All adaptations, in the order in which they are tried if an error text names several things."""
 
 
-def next_change(refusal: Refusal, request: Request, changes: Changes, *, streams: bool) -> Change | None:
+def next_change(
+    failure: ModelError,
+    words: str,
+    request: Request,
+    changes: Changes,
+    *,
+    streams: bool,
+    among: Collection[Change] = tuple(Change),
+) -> Change | None:
     """The change to try after a refusal; None if the request itself is at fault.
 
     Each change is made at most once, so a server that refuses everything is soon given up.
 
     Args:
-        refusal: What the server refused.
+        failure: The refusal.
+        words: What the server said.
         request: The request as a node made it.
         changes: Changes that were made already.
         streams: Whether the reply was to be streamed.
+        among: The changes that are possible.
     """
-    text = " ".join((refusal.text, *sorted(refusal.codes)))
-    has_refusal_words = _REFUSAL_WORDS.search(text) is not None
+    is_bad_request = failure.kind is ModelErrorKind.BAD_REQUEST
+    has_refusal_words = _REFUSAL_WORDS.search(words) is not None
     streams = streams and Change.NO_STREAM not in changes
     sent = apply_changes(request, changes)
     for adaptation in ADAPTATIONS:
         change = adaptation.change
-        if change in changes or (change is Change.JSON_OBJECT and Change.SCHEMA_IN_WORDS in changes):
+        if change not in among or change in changes:
             continue
-        if not has_refusal_words and (adaptation.needs_refusal_words or not refusal.is_bad_request):
+        if change is Change.JSON_OBJECT and Change.SCHEMA_IN_WORDS in changes:
             continue
-        if adaptation.affects(sent, streams) and adaptation.refused.search(text):
+        if not has_refusal_words and (adaptation.needs_refusal_words or not is_bad_request):
+            continue
+        if adaptation.affects(sent, streams) and adaptation.refused.search(words):
             return change
     return None
 

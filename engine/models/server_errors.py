@@ -352,7 +352,6 @@ _INTERRUPTIONS = frozenset(
 )
 
 _KINDS_WITH_WAIT = frozenset({ModelErrorKind.RATE_LIMIT, ModelErrorKind.SERVER, ModelErrorKind.TIMEOUT})
-_REFUSAL_KINDS = frozenset({ModelErrorKind.BAD_REQUEST, ModelErrorKind.NOT_FOUND, ModelErrorKind.SERVER})
 
 _SHORTEN = (
     "Shorten the input, limit what a loop appends ('Window size', `append_window`) and what its models remember "
@@ -412,21 +411,6 @@ _FORBIDDEN_SENTENCE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A refused request, which the server may accept in another form.
-
-    Attributes:
-        text: What the server, or litellm, said.
-        codes: The codes and types in it, in lower case.
-        is_bad_request: Whether the failure is clearly about the request.
-    """
-
-    text: str
-    codes: frozenset[str]
-    is_bad_request: bool
-
-
 def translate(error: Exception, model: str, endpoint: Endpoint, keys: Keys, partial: str = "") -> ModelError:
     """Turn an error that litellm raised into a `ModelError`.
 
@@ -457,12 +441,10 @@ def translate(error: Exception, model: str, endpoint: Endpoint, keys: Keys, part
     )
 
 
-def find_refusal(error: Exception) -> Refusal | None:
-    """What a server, or litellm for it, refused; None if the failure is not about the request's form."""
-    error, response, _, kind = _classify(error)
-    if kind not in _REFUSAL_KINDS:
-        return None
-    return Refusal(response.text or str(error), response.codes, kind is ModelErrorKind.BAD_REQUEST)
+def refusal_words(error: Exception) -> str:
+    """What a server, or litellm for it, said about a request that it refused: a text and codes."""
+    error, response, _, _ = _classify(error)
+    return " ".join((response.text or str(error), *sorted(response.codes)))
 
 
 def model_error(
