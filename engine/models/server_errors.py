@@ -76,8 +76,9 @@ def read_error(body: object) -> ServerError:
             text = compact_json(cast("Value", value))
         except (TooDeepError, ValueError, TypeError):
             text = ""
-    codes = frozenset(code.lower() for code in _codes(value, _MAX_DEPTH))
-    return ServerError(" ".join(text.split()), codes, _seconds(cast("object", value), text))
+    entries = list(_entries(value))
+    codes = frozenset(str(item).lower() for name, item in entries if _is_code(name, item))
+    return ServerError(" ".join(text.split()), codes, _seconds(dict(entries).get("retrydelay"), text))
 
 
 def _parsed(body: object) -> object:
@@ -143,21 +144,26 @@ def _plain(text: str, depth: int) -> Iterator[str]:
     yield text
 
 
-def _codes(value: Any, depth: int) -> Iterator[str]:
+def _entries(value: Any, depth: int = _MAX_DEPTH) -> Iterator[tuple[str, object]]:
+    """The entries of all objects in a parsed body, with keys in lower case; texts that are JSON are parsed."""
     if isinstance(value, str) and depth < _MAX_DEPTH:
         value = _parsed(value)
     if depth <= 0 or isinstance(value, str):
         return
     if isinstance(value, list):
         for item in cast("list[object]", value)[:5]:
-            yield from _codes(item, depth - 1)
+            yield from _entries(item, depth - 1)
     elif isinstance(value, dict):
         for key, item in cast("dict[Any, Any]", value).items():
-            if str(key).lower() in _CODE_KEYS and isinstance(item, (str, int)) and not isinstance(item, bool):
-                if re.fullmatch(r"[\w.:/-]{1,80}", str(item)):
-                    yield str(item)
-            elif isinstance(item, (dict, list)) or str(key).lower() in {"error", "message", "raw"}:
-                yield from _codes(item, depth - 1)
+            name = str(key).lower()
+            yield name, item
+            if isinstance(item, (dict, list)) or name in {"error", "message", "raw"}:
+                yield from _entries(item, depth - 1)
+
+
+def _is_code(name: str, value: object) -> bool:
+    is_plain = isinstance(value, (str, int)) and not isinstance(value, bool)
+    return name in _CODE_KEYS and is_plain and re.fullmatch(r"[\w.:/-]{1,80}", str(value)) is not None
 
 
 _WAIT: Final = re.compile(
@@ -168,28 +174,13 @@ _WAIT: Final = re.compile(
 _WHOLE_SECONDS: Final = re.compile(r"(\d+(?:\.\d+)?)s")
 
 
-def _seconds(value: object, text: str) -> float | None:
+def _seconds(delay: object, text: str) -> float | None:
     """How long to wait, from Google's `retryDelay` or from the sentence (`try again in 1m2.5s`)."""
-    delay = _find(value, "retryDelay", _MAX_DEPTH)
     if isinstance(delay, str) and (match := _WHOLE_SECONDS.fullmatch(delay)):
         return float(match[1])
     if match := _WAIT.search(text):
         seconds = float(match[3]) / (1000 if match[4].lower().startswith("m") else 1)
         return int(match[1] or 0) * 3600 + int(match[2] or 0) * 60 + seconds
-    return None
-
-
-def _find(value: object, name: str, depth: int) -> object:
-    if depth <= 0:
-        return None
-    if isinstance(value, dict):
-        entries = cast("dict[str, object]", value)
-        if name in entries:
-            return entries[name]
-        value = list(entries.values())
-    if isinstance(value, list):
-        items = cast("list[object]", value)
-        return next((found for item in items if (found := _find(item, name, depth - 1)) is not None), None)
     return None
 
 
