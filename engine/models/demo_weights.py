@@ -152,13 +152,7 @@ def _checked(file: Path) -> Path:
 async def _run_client(folder: Path, on_progress: OnProgress, stop_at: re.Pattern[str] | None = None) -> str:
     """Install the package into a folder; see `run_package_client`. A cancelled task waits for the client's end."""
     canceled = threading.Event()
-    task = asyncio.ensure_future(asyncio.to_thread(_install_into, folder, on_progress, canceled, stop_at))
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        canceled.set()
-        await asyncio.gather(task, return_exceptions=True)
-        raise
+    return await finish_in_thread(_install_into, folder, on_progress, canceled, stop_at, on_cancel=canceled.set)
 
 
 def _install_into(

@@ -189,7 +189,7 @@ async def look_up(source: Source) -> RemoteFile:
             async with _open(client, source, 0, with_content=False) as (_response, remote):
                 return remote
 
-        return await _repeat(attempt, source, _LOOK_UP_ATTEMPTS, lambda: False)
+        return await _repeat(attempt, source, _LOOK_UP_ATTEMPTS)
 
 
 async def download_files(
@@ -391,13 +391,13 @@ class _Download:
         self._on_progress = on_progress
         self._meter = ProgressMeter(on_progress)
         self._last = Progress(0, 0)
-        self._most = self._noted = 0
+        self._most = 0
 
     async def run(self) -> int:
         """Download the file, and check it; return its size."""
         async with await asyncio.to_thread(_client, self._source) as client:
             remote = await _repeat(
-                lambda: self._attempt(client), self._source, _DOWNLOAD_ATTEMPTS, self._take_new_data, self._report_wait
+                lambda: self._attempt(client), self._source, _DOWNLOAD_ATTEMPTS, lambda: self._most, self._report_wait
             )
         if remote.sha256:
             self._on_progress(Progress(remote.size, remote.size, stage="checking"))
@@ -478,11 +478,6 @@ class _Download:
     def _refusal(self, message: str) -> ModelError:
         return ModelError(ModelErrorKind.BAD_REPLY, message, "Check the address, or choose another source.")
 
-    def _take_new_data(self) -> bool:
-        """Return whether more of the file has arrived than before the last call."""
-        is_more, self._noted = self._most > self._noted, self._most
-        return is_more
-
     def _report_wait(self) -> None:
         if self._last.size:
             self._on_progress(self._last)
@@ -500,12 +495,15 @@ def _is_file(file: Path, remote: RemoteFile) -> bool:
         return not remote.sha256 or hashlib.file_digest(stream, "sha256").hexdigest() == remote.sha256
 
 
-async def finish_in_thread(work: Callable[..., object], *arguments: object) -> None:
+async def finish_in_thread(
+    work: Callable[..., ResultT], *arguments: object, on_cancel: Callable[[], object] = lambda: None
+) -> ResultT:
     """Call a function in a thread, and wait for its end also when the task is cancelled meanwhile."""
     task = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
     try:
-        await asyncio.shield(task)
+        return await asyncio.shield(task)
     except asyncio.CancelledError:
+        on_cancel()
         await asyncio.gather(task, return_exceptions=True)
         raise
 
@@ -531,18 +529,19 @@ async def _repeat(
     attempt: Callable[[], Awaitable[ResultT]],
     source: Source,
     max_failures: int,
-    has_new_data: Callable[[], bool],
+    arrived: Callable[[], int] = lambda: 0,
     on_wait: Callable[[], object] = lambda: None,
 ) -> ResultT:
-    """Repeat an attempt after temporary failures, with growing waits."""
+    """Repeat an attempt after temporary failures, with growing waits; start to count again when more has arrived."""
     import httpx
 
-    failures = 0
+    failures, before = 0, 0
     while True:
         try:
             return await attempt()
         except (httpx.TransportError, _TemporaryError) as error:
-            failures = 1 if has_new_data() else failures + 1
+            failures = 1 if arrived() > before else failures + 1
+            before = arrived()
             wait_s = min(_FIRST_WAIT_S * 2 ** (failures - 1), _MAX_WAIT_S)
             if isinstance(error, _TemporaryError) and error.retry_after_s is not None:
                 wait_s = error.retry_after_s
