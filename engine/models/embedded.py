@@ -200,11 +200,6 @@ class Child:
         self._thread = threading.Thread(target=self._run, name="embedded-model", daemon=True)
         self._thread.start()
 
-    @property
-    def pid(self) -> int | None:
-        """The process's id; None before it has started."""
-        return self._process.pid if self._process else None
-
     def send(self, message: dict[str, Value]) -> None:
         """Send a message, after all earlier ones."""
         self._outgoing.put(message)
@@ -415,37 +410,33 @@ class EmbeddedModel:
         body = self.body(describe_tools(request))
         call = self._submit("complete", body, settings)
         texts = ReplyText(on_text=on_text)
-        has_ended = False
         try:
             while True:
                 item = await call.inbox.get()
                 if isinstance(item, ModelError):
-                    has_ended = True
                     item.partial = texts.text
                     raise item
                 if item.tell == "text":
                     texts.add(item.text)
-                    continue
-                if item.tell == "reasoning":
+                elif item.tell == "reasoning":
                     texts.add_reasoning(item.text)
-                    continue
-                has_ended = True
-                if item.tell == "failed":
-                    raise self.runtime_error(item.error)
-                texts.finish()
-                reply = Reply(
-                    text=texts.text,
-                    finish=_FINISHES.get(item.finish, Finish.OTHER),
-                    usage=Usage(item.input_tokens, item.output_tokens),
-                    model=self.name,
-                    cost_usd=0.0,
-                    reasoning=texts.reasoning,
-                    warnings=self.warnings(request),
-                )
-                return parse_written_calls(reply, request)
+                else:
+                    break
         finally:
-            if not has_ended:
-                self._cancel(call)
+            self._cancel(call)
+        if item.tell == "failed":
+            raise self.runtime_error(item.error)
+        texts.finish()
+        reply = Reply(
+            text=texts.text,
+            finish=_FINISHES.get(item.finish, Finish.OTHER),
+            usage=Usage(item.input_tokens, item.output_tokens),
+            model=self.name,
+            cost_usd=0.0,
+            reasoning=texts.reasoning,
+            warnings=self.warnings(request),
+        )
+        return parse_written_calls(reply, request)
 
     async def count_tokens(self, texts: Sequence[str]) -> int | None:
         """Count the tokens of texts with the model's own tokenizer, after earlier calls; None if it cannot be used."""
@@ -455,12 +446,10 @@ class EmbeddedModel:
             call = self._submit("count", body, settings)
         except ModelError:  # the call itself will raise it
             return None
-        answer: WorkerMessage | ModelError | None = None
         try:
             answer = await call.inbox.get()
         finally:
-            if answer is None:
-                self._cancel(call)
+            self._cancel(call)
         return answer.tokens if isinstance(answer, WorkerMessage) and answer.tell == "counted" else None
 
     async def warm_up(self) -> None:
@@ -601,6 +590,7 @@ class EmbeddedModel:
             self._child.send({"do": current.do, "id": current.id, "body": current.body})
 
     def _cancel(self, call: _Call) -> None:
+        """Cancel a call, unless it has ended."""
         with self._lock:
             if call in self._waiting:
                 self._waiting.remove(call)

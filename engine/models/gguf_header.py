@@ -295,8 +295,8 @@ class _Reader:
             self._fill(self._at)
         return start
 
-    def _fill(self, end: int) -> int:
-        """Read the file at least up to a position; return how much of it has been read."""
+    def _fill(self, end: int) -> None:
+        """Read the file at least up to a position."""
         if end > self.size:
             raise DamagedFileError(_INCOMPLETE)
         if end > _MAX_BYTES:
@@ -306,4 +306,3 @@ class _Reader:
             if not piece:  # it became shorter meanwhile
                 raise DamagedFileError(_INCOMPLETE)
             self._part += piece
-        return len(self._part)

@@ -56,8 +56,8 @@ async def failure_of(model: EmbeddedModel, request: Request = HELLO) -> ModelErr
 
 def process_id(model: EmbeddedModel) -> int | None:
     """The id of the child process; None if none runs."""
-    child = model._child
-    return child.pid if child else None
+    process = model._child._process if model._child else None
+    return process.pid if process else None
 
 
 def wait_for_end(process_id: int) -> None:

@@ -270,7 +270,7 @@ from engine.models.embedded import EmbeddedModel
 
 async def main():
     model = EmbeddedModel()
-    tell = lambda text: print(model._child.pid, flush=True)
+    tell = lambda text: print(model._child._process.pid, flush=True)
     await model.complete(Request((Message("user", "Write a long story."),), max_tokens=int(sys.argv[1])), tell)
     await asyncio.Event().wait()
 
