@@ -184,7 +184,9 @@ class ModelList(QDialog):
         chosen = current.data(Qt.ItemDataRole.UserRole) if current is not None else None
         self.list.clear()
         for group in self._source.groups():
-            models = [one for one in group.models if _matches(typed, one, group)]
+            models = [
+                one for one in group.models if matches_model(typed, one.name, one.label, one.keywords, group.title)
+            ]
             if group.title and (models or (group.note and not typed)):
                 self._add_heading(group.title)
             for model in models:
@@ -243,10 +245,6 @@ class ModelList(QDialog):
     def _set_up(self) -> None:
         self.close()
         self._source.setup_requested.emit()
-
-
-def _matches(typed: str, model: ModelChoice, group: ModelGroup) -> bool:
-    return matches_model(typed, model.name, model.label, model.keywords, group.title)
 
 
 def _beside(field: QRect, width: int, height: int, screen: QRect) -> QRect:

@@ -54,7 +54,8 @@ class KeyDialog(QDialog):
 
     def _lay_out(self) -> None:
         note = "A key that was set outside of Loopwright takes precedence over this one."
-        notes = [PlainLabel(note, look="dim", wrap=True)] if _is_set_elsewhere(self._name) else []
+        is_set_elsewhere = any(os.environ.get(variable, "").strip() for variable in key_variables(self._name))
+        notes = [PlainLabel(note, look="dim", wrap=True)] if is_set_elsewhere else []
         self._layout = vbox(
             PlainLabel(self._title, look="title", buddy=self.field),
             self.field,
@@ -117,8 +118,3 @@ class KeyDialog(QDialog):
 def _owner(name: str) -> str:
     _, _, host = name.partition("host:")
     return f"the server at {host}" if host else provider_named(name).title
-
-
-def _is_set_elsewhere(name: str) -> bool:
-    """Return whether the environment has the key."""
-    return any(os.environ.get(variable, "").strip() for variable in key_variables(name))

@@ -420,7 +420,6 @@ class SettingsDialog(QDialog):
         self.space: HistoryStorage | None = None
         self.mcp: McpServersSection | None = None
         self.plugins: PluginsSection | None = None
-        self._created_pages = {"models"}
         self.setWindowTitle("Settings")
         resize_on_screen(self, SIZE)
         self.default_model = DefaultModelChooser(preferences, models)
@@ -430,9 +429,8 @@ class SettingsDialog(QDialog):
         self.navigation.setAccessibleName("Settings pages")
         self.navigation.setProperty("bare", True)
         self.pages = QStackedWidget()
-        self.pages.addWidget(self._models_page())
-        for _ in list(PAGES)[1:]:
-            self.pages.addWidget(QWidget())  # replaced by the page when it is first opened
+        self._created_pages = {"models": self._models_page()}  # the others when they are first opened
+        self.pages.addWidget(self._created_pages["models"])
         self.navigation.addItems([title for title, _ in PAGES.values()])
         self.navigation.currentRowChanged.connect(self._show_page)
         self.notice = MessageBar(preferences.notice, "warning")
@@ -505,13 +503,9 @@ class SettingsDialog(QDialog):
     def _show_page(self, index: int) -> None:
         name = list(PAGES)[index]
         if name not in self._created_pages:
-            self._created_pages.add(name)
-            placeholder = self.pages.widget(index)
-            assert placeholder is not None
-            self.pages.insertWidget(index, _page(PAGES[name][0], *self._sections(name)))
-            self.pages.removeWidget(placeholder)
-            placeholder.deleteLater()
-        self.pages.setCurrentIndex(index)
+            self._created_pages[name] = _page(PAGES[name][0], *self._sections(name))
+            self.pages.addWidget(self._created_pages[name])
+        self.pages.setCurrentWidget(self._created_pages[name])
 
     def _sections(self, name: str) -> list[QWidget]:
         if name == "tools":
@@ -531,7 +525,7 @@ class SettingsDialog(QDialog):
             SettingsSection("Disk space", "Deletes runs above the limits and compacts the history.", self.space),
         ]
 
-    def _models_page(self) -> QWidget:
+    def _models_page(self) -> QScrollArea:
         local_models = QWidget()
         form = self.forms["local models"] = PreferencesForm(self._preferences, "local models")
         self.local_options = CollapsibleSection("Options", form)
