@@ -68,8 +68,8 @@ def convert_canvas(root: dict[str, Any], report: ImportReport, source: str, name
         draft.config(ids[end])["loop" if ends.types[start] == "loop" else "iterator"] = ids[start]
     translate_prompts(nodes, ids, edges, draft)
     connector = _Connector(nodes, ids, ends, draft, report)
-    for index, edge in enumerate(edges):
-        connector.connect(index, edge)
+    for edge in edges:
+        connector.connect(edge)
     _report_appearance(node_entries, edge_entries, report)
     members = {key: value for key, value in root.items() if key not in {"nodes", "edges", *_FILE_KEYS}}
     top = FieldReader(members, report, "")
@@ -188,8 +188,8 @@ class _Connector:
     draft: WorkflowDraft
     report: ImportReport
 
-    def connect(self, index: int, edge: ForeignEdge) -> None:
-        """Add an edge, given with its index in the list of all edges."""
+    def connect(self, edge: ForeignEdge) -> None:
+        """Add an edge."""
         source, target = self.nodes[edge.source], self.nodes[edge.target]
         port = self._source_port(edge, source)
         if not port:
@@ -197,7 +197,7 @@ class _Connector:
             self.report.left_out(edge.place, message)
             return
         start = f"{self.ids[edge.source]}.{port}"
-        if index in self.ends.cycle_edges:
+        if (edge.source, edge.target) in self.ends.cycle_edges:
             self._connect_feedback(edge, start)
             return
         target_port = self._target_port(edge, target)
@@ -293,21 +293,33 @@ class BodyEnds:
 
     Attributes:
         types: The type of each foreign node.
-        cycle_edges: Indices of the edges that close a cycle.
+        cycle_edges: The edges that close a cycle.
         of_start: The exit of each loop, and the aggregator of each iterator.
     """
 
     def __init__(self, types: dict[str, str], edges: Sequence[tuple[str, str]]) -> None:
+        from networkx import DiGraph, dfs_labeled_edges
+
         self.types = types
-        outgoing: dict[str, list[tuple[int, str]]] = {node: [] for node in types}
-        for index, (source, target) in enumerate(edges):
-            outgoing[source].append((index, target))
-        self.cycle_edges, order = _find_cycles(outgoing, {target for _, target in edges})
+        graph: DiGraph[str] = DiGraph()
+        targets = {target for _, target in edges}
+        graph.add_nodes_from(sorted(types, key=lambda node: node in targets))  # the search starts at the first sources
+        graph.add_edges_from(edges)
+        self.cycle_edges: set[tuple[str, str]] = set()
+        path: set[str] = set()
+        finished: list[str] = []
+        for source, target, direction in dfs_labeled_edges(graph):
+            if direction == "forward":
+                path.add(target)
+            elif direction == "reverse":
+                path.discard(target)
+                finished.append(target)
+            elif target in path:
+                self.cycle_edges.add((source, target))
         self._next = {
-            node: [target for index, target in targets if index not in self.cycle_edges]
-            for node, targets in outgoing.items()
+            node: [after for after in graph.successors(node) if (node, after) not in self.cycle_edges] for node in types
         }
-        self._nearest = self._find_nearest_ends(order)
+        self._nearest = self._find_nearest_ends(finished)
         self.of_start: dict[str, str] = {}
         for node, node_type in types.items():
             if node_type in _END_OF_START:
@@ -346,36 +358,6 @@ class BodyEnds:
                 found[0] = (0, node)
             nearest[node] = found
         return nearest
-
-
-def _find_cycles(
-    outgoing: dict[str, list[tuple[int, str]]], targets: Container[str]
-) -> tuple[frozenset[int], list[str]]:
-    """Find back edges by depth-first search, which starts at the nodes without incoming edges.
-
-    Returns:
-        The indices of the back edges, and all nodes in an order where each follows its successors.
-    """
-    back_edges: set[int] = set()
-    finished: dict[str, None] = {}
-    for start in sorted(outgoing, key=lambda node: node in targets):
-        if start in finished:
-            continue
-        on_path = {start}
-        stack = [(start, iter(outgoing[start]))]
-        while stack:
-            node, remaining = stack[-1]
-            step = next(remaining, None)
-            if step is None:
-                stack.pop()
-                on_path.discard(node)
-                finished[node] = None
-            elif step[1] in on_path:
-                back_edges.add(step[0])
-            elif step[1] not in finished:
-                on_path.add(step[1])
-                stack.append((step[1], iter(outgoing[step[1]])))
-    return frozenset(back_edges), list(finished)
 
 
 TEXT_FIELDS: Final = {

@@ -6,7 +6,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
@@ -75,8 +75,7 @@ class ImportReport(_Report):
 
     def __init__(self) -> None:
         self._entries: list[ReportEntry] = []
-        self._last_at: dict[str, int] = {}
-        """Index of the last entry for each place."""
+        self._places: set[str] = set()
         self._parents: set[str] = set()
         """Places that contain a reported place: `step a` for `step a, loop`."""
 
@@ -87,22 +86,14 @@ class ImportReport(_Report):
 
     def add_rest(self, prefix: str, read: Mapping[str, str]) -> None:
         """Report those of the members that were read that no line mentions yet; see `FieldReader.read`."""
-        last_at = self._last_at
-        renamed: dict[str, str] = {}
-        for name, first_name in read.items():
-            here, canonical = (one_line(f"{prefix}{shown(key, 60)}", _MAX_LINE_LENGTH) for key in (name, first_name))
-            if here in last_at:
+        for name, used in read.items():
+            here, place_used = (one_line(f"{prefix}{key}", _MAX_LINE_LENGTH) for key in (name, used))
+            if here in self._places:
                 continue
-            if canonical in last_at and (first_name in read or canonical in renamed):
+            if place_used in self._places:
                 self.carried_over(here, "It repeats another setting.")
-            elif canonical in last_at:
-                index = last_at[canonical]
-                self._entries[index] = replace(self._entries[index], place=here)
-                renamed[canonical] = here
             elif here not in self._parents:
                 self.left_out(here, "It has no effect here.")
-        for canonical, here in renamed.items():
-            last_at[here] = last_at.pop(canonical)
 
     def add_nested(self, place: str, inner: ImportReport) -> None:
         """Append the report of a nested workflow, with `place` before each of its places."""
@@ -117,7 +108,7 @@ class ImportReport(_Report):
     def add(self, outcome: Outcome, place: str, message: str) -> None:
         """Add a line, escaped and truncated."""
         entry = ReportEntry(outcome, one_line(place, _MAX_LINE_LENGTH), one_line(message, _MAX_LINE_LENGTH))
-        self._last_at[entry.place] = len(self._entries)
+        self._places.add(entry.place)
         self._parents.update(entry.place[: found.start()] for found in _PLACE_SEPARATOR.finditer(entry.place))
         self._entries.append(entry)
 
@@ -128,7 +119,7 @@ class FieldReader(_Report):
     Attributes:
         report: The report.
         place: Where the object is: `step dev_cycle`.
-        read: The non-empty members that were read, each with the first name in the call that read it.
+        read: The non-empty members that were read, each with the synonym whose value is used.
     """
 
     def __init__(self, members: Mapping[str, Any], report: ImportReport, place: str, separator: str = ", ") -> None:
@@ -136,6 +127,8 @@ class FieldReader(_Report):
         self._prefix = f"{place}{separator}" if place else ""
         self._unread = dict(members)
         self.read: dict[str, str] = {}
+        self._spelling: dict[str, str] = {}
+        """By the first name in a call of `pop`, the name in the file."""
 
     def pop(self, *names: str) -> Any:
         """Return the first member with one of these names that is not null, and mark it and its synonyms as read."""
@@ -143,12 +136,12 @@ class FieldReader(_Report):
         for name in names:
             value = self._unread.get(name)
             if found is None and value is not None:
-                found = value
+                found, self._spelling[names[0]] = value, name
             elif name not in self._unread or value not in (None, "", found):
                 continue
             del self._unread[name]
             if value not in (None, "", [], {}):
-                self.read[name] = names[0]
+                self.read[name] = self._spelling[names[0]]
         return found
 
     def peek(self, *names: str) -> Any:
@@ -161,8 +154,8 @@ class FieldReader(_Report):
         return dict(self._unread)
 
     def add(self, outcome: Outcome, place: str, message: str) -> None:
-        """Report a member of the object."""
-        self.report.add(outcome, f"{self._prefix}{place}", message)
+        """Report a member of the object under the name that the file uses."""
+        self.report.add(outcome, f"{self._prefix}{self._spelling.get(place, place)}", message)
 
     def pop_seconds(self, config: dict[str, Any], key: str, *names: str, allow_zero: bool = False) -> None:
         """Convert a duration to a setting of a node."""
@@ -220,7 +213,7 @@ class FieldReader(_Report):
             self.left_out("provider", "No model is given, so the workflow's default is used.")
 
     def report_rest(self) -> None:
-        """Report the members that no line mentions yet, each under the name that the file uses."""
+        """Report the members that no line mentions yet."""
         self.report.add_rest(self._prefix, self.read)
         for key in self._unread:
             self.left_out(shown(key, 60), _NO_COUNTERPART)
