@@ -271,7 +271,7 @@ class EditCommands(QObject):
             return ()
         if not inputs or not can_ever_fit(outputs[0].type, inputs[0].type):
             return ()
-        return (Connect(document.main_output(node), document.main_input(added.first)),)
+        return (Connect.between(document.main_output(node), document.main_input(added.first)),)
 
     def wrap(self, pair: Pair, node_ids: Iterable[str] | None = None) -> str | None:
         """Wrap nodes (default: the selection) in a loop or iterator; return its id, or None if that is not possible."""
@@ -366,7 +366,7 @@ class EditCommands(QObject):
         if added is None:
             return None
         if from_output:
-            return self._add(added, Connect(end, f"{added.first.id}.{port}"))
+            return self._add(added, Connect.between(end, f"{added.first.id}.{port}"))
         item = self._view.port(end, is_input=True)
         takes_many = item is not None and item.content.many
         source = f"{added.last.id}.{port}"
@@ -385,7 +385,7 @@ class EditCommands(QObject):
             return None
         inserted = insert_into_edge(edges[0], added.first, added.last, document.ports) if len(edges) == 1 else None
         if inserted is None:
-            return self._add(added, Connect(end, f"{added.first.id}.{port}"))
+            return self._add(added, Connect.between(end, f"{added.first.id}.{port}"))
         return self._add(added, *inserted, *self._with_room(document, card, added))
 
     def _with_room(

@@ -109,14 +109,14 @@ def wrap(document: Document, node_ids: Iterable[str], pair: Pair) -> Batch:
     targets = [edge.to for edge in fed] or free_input(document, body)
     _refuse_strangers(document, body, ending | reachable(leading, (end.partition(".")[0] for end in targets)))
     operations += [Disconnect(edge.from_, edge.to) for edge in fed]
-    operations += [Connect(body_end, target) for target in targets]
+    operations += [Connect.between(body_end, target) for target in targets]
     if source:
-        operations.append(Connect(source, document.main_input(added.first)))
+        operations.append(Connect.between(source, document.main_input(added.first)))
     if result:
         operations += [Disconnect(edge.from_, edge.to) for edge in outgoing]
-        operations.append(Connect(result, document.main_input(added.last)))
+        operations.append(Connect.between(result, document.main_input(added.last)))
         followers = [edge.to for edge in outgoing] or free_output(document)
-        operations += [Connect(document.main_output(added.last), follower) for follower in followers]
+        operations += [Connect.between(document.main_output(added.last), follower) for follower in followers]
     operations += _cards_around(document, inside, added.first.id, added.last.id)
     what = node_name(workflow, body[0]) if len(body) == 1 else f"{len(body)} nodes"
     return Batch(f"Wrap {what} in {_article(pair.start)}", tuple(operations))
@@ -185,7 +185,7 @@ def insert_into_body(document: Document, loop: str, first: Node, last: Node, tar
     input_, output = document.main_input(first), document.main_output(last)
     if body.nodes or not input_ or not output or any(edge.to == exit_input for edge in document.workflow.edges):
         return ()
-    return (Connect(f"{loop}.{body.kind.body_ports[0]}", input_), Connect(output, exit_input))
+    return (Connect.between(f"{loop}.{body.kind.body_ports[0]}", input_), Connect.between(output, exit_input))
 
 
 def take_out_of_body(document: Document, node_ids: Iterable[str]) -> tuple[Operation, ...]:

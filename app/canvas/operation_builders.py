@@ -175,7 +175,7 @@ def connect(
 ) -> tuple[Operation, ...]:
     """Connect two ports, replacing the old edge, and all others if the input accepts only one."""
     replaced = [edge for edge in workflow.edges if edge is old or (edge.to == target and not takes_many)]
-    return (*(Disconnect(edge.from_, edge.to) for edge in replaced), Connect(source, target))
+    return (*(Disconnect(edge.from_, edge.to) for edge in replaced), Connect.between(source, target))
 
 
 def insert_into_edge(edge: Edge, first: Node, last: Node, ports: PortLookup) -> tuple[Operation, ...] | None:
@@ -188,8 +188,8 @@ def insert_into_edge(edge: Edge, first: Node, last: Node, ports: PortLookup) -> 
         return None
     return (
         Disconnect(edge.from_, edge.to),
-        Connect(edge.from_, f"{first.id}.{inputs[0].name}"),
-        Connect(f"{last.id}.{outputs[0].name}", edge.to),
+        Connect.between(edge.from_, f"{first.id}.{inputs[0].name}"),
+        Connect.between(f"{last.id}.{outputs[0].name}", edge.to),
     )
 
 
@@ -258,7 +258,7 @@ def reconnections(ports: PortLookup, pairs: Iterable[tuple[str, str]], removed: 
         if (start, end) not in existing and (start, end) not in connected and (target.many or end not in taken):
             connected[start, end] = None
             taken.add(end)
-    return [Connect(*pair) for pair in connected]
+    return [Connect.between(*pair) for pair in connected]
 
 
 def _sources_before(node_id: str, workflow: Workflow, removed: set[str]) -> list[str]:

@@ -61,10 +61,10 @@ def extract_subflow(document: Document, node_ids: Iterable[str]) -> Batch:
     inside = set(body)
     leading = [edge for edge in workflow.edges if edge.target[0] in inside]
     if all(edge.source[0] in inside for edge in leading) and (source := unused_input(document)):
-        leading += [_edge(source, end) for end in free_input(document, body)]
+        leading += [Edge.between(source, end) for end in free_input(document, body)]
     outgoing = [edge for edge in workflow.edges if edge.source[0] in inside and edge.target[0] not in inside]
     last = _last_output(document, body) if not outgoing else []
-    unused = [_edge(end, follower) for end in last for follower in free_output(document)]
+    unused = [Edge.between(end, follower) for end in last for follower in free_output(document)]
     taken = set(inside)
     groups = _source_groups(leading, inside)
     inputs = _inputs(document, groups, taken)
@@ -76,7 +76,7 @@ def extract_subflow(document: Document, node_ids: Iterable[str]) -> Batch:
         nodes=(*inputs.values(), *(workflow.nodes_by_id[node] for node in body), *outputs.values()),
         edges=(
             *_inner_edges(leading, groups, inputs),
-            *(_edge(source, f"{node.id}.value") for source, node in outputs.items()),
+            *(Edge.between(source, f"{node.id}.value") for source, node in outputs.items()),
         ),
     )
     inner = inner.model_copy(update={"layout": _inner_layout(document, inner, inputs, outputs)})
@@ -85,8 +85,10 @@ def extract_subflow(document: Document, node_ids: Iterable[str]) -> Batch:
     operations = [
         RemoveNodes(tuple(body)),
         AddNodes((subflow,)),
-        *(_connect(edge) for edge in _outer_edges(leading, groups, inputs, subflow.id)),
-        *_reconnections(workflow, inside, lambda edge: [_edge(ends[edge.from_], edge.to, edge.model_extra)], unused),
+        Connect(tuple(_outer_edges(leading, groups, inputs, subflow.id))),
+        *_reconnections(
+            workflow, inside, lambda edge: [Edge.between(ends[edge.from_], edge.to, edge.model_extra)], unused
+        ),
         *_in_place_of(document, body, subflow),
     ]
     what = node_name(workflow, body[0]) if len(body) == 1 else f"{len(body)} nodes"
@@ -123,7 +125,7 @@ def inline_subflow(document: Document, node_id: str) -> Batch:
         """An edge inside with the ends outside that stand for its source."""
         source, port = edge.source
         if source in names:
-            return [_edge(f"{names[source]}.{port}", edge.to, edge.model_extra)]
+            return [Edge.between(f"{names[source]}.{port}", edge.to, edge.model_extra)]
         return [_joined(outer, edge) for outer in sources.get(ports.get(source, ""), ())]
 
     results: dict[str, list[Edge]] = {}
@@ -132,7 +134,7 @@ def inline_subflow(document: Document, node_id: str) -> Batch:
         target, port = edge.target
         if target in names:
             end = f"{names[target]}.{port}"
-            joined.setdefault(end, []).append([_edge(one.from_, end, one.model_extra) for one in starts(edge)])
+            joined.setdefault(end, []).append([Edge.between(one.from_, end, one.model_extra) for one in starts(edge)])
         elif target in ports:
             results.setdefault(ports[target], []).extend(starts(edge))
 
@@ -150,7 +152,7 @@ def inline_subflow(document: Document, node_id: str) -> Batch:
     operations = [
         RemoveNodes((node_id,)),
         AddNodes(tuple(rename_references(one.model_copy(update={"id": names[one.id]}), names) for one in kept)),
-        *(_connect(edge) for groups in joined.values() for group in groups for edge in group),
+        Connect(tuple(edge for groups in joined.values() for group in groups for edge in group)),
         *_reconnections(workflow, {node_id}, used),
         set_positions(workflow.model_copy(update={"layout": layout}), placed),
         *others,
@@ -160,17 +162,9 @@ def inline_subflow(document: Document, node_id: str) -> Batch:
     return batch
 
 
-def _edge(source: str, target: str, more: Mapping[str, Any] | None = None) -> Edge:
-    return Edge.model_validate({**(more or {}), "from": source, "to": target})
-
-
 def _joined(first: Edge, then: Edge) -> Edge:
     """One edge in the place of two that follow each other."""
-    return _edge(first.from_, then.to, {**(first.model_extra or {}), **(then.model_extra or {})})
-
-
-def _connect(edge: Edge) -> Connect:
-    return Connect(edge.from_, edge.to, edge.model_extra or {})
+    return Edge.between(first.from_, then.to, {**(first.model_extra or {}), **(then.model_extra or {})})
 
 
 def _reconnections(
@@ -189,12 +183,12 @@ def _reconnections(
     for edge in (*workflow.edges, *more):
         if (edge.from_, edge.to) in kept:
             if edge.to in made.values():
-                yield from (Disconnect(edge.from_, edge.to), _connect(edge))
+                yield from (Disconnect(edge.from_, edge.to), Connect((edge,)))
         elif edge.target[0] not in removed and edge.source[0] in removed:
             for new in replaced(edge):
                 if (new.from_, new.to) not in kept and (new.from_, new.to) not in made:
                     made[new.from_, new.to] = new.to
-                    yield _connect(new)
+                    yield Connect((new,))
 
 
 def _source_groups(leading: Iterable[Edge], inside: set[str]) -> dict[tuple[str, str], Group]:
@@ -223,7 +217,7 @@ def _inner_edges(
         if group is None:
             yield edge
         elif edge.from_ == group[0]:
-            yield _edge(f"{inputs[group].id}.value", edge.to, edge.model_extra if len(group) == 1 else None)
+            yield Edge.between(f"{inputs[group].id}.value", edge.to, edge.model_extra if len(group) == 1 else None)
 
 
 def _outer_edges(
@@ -233,7 +227,7 @@ def _outer_edges(
     for group, node in inputs.items():
         for source in group:
             edge = next(edge for edge in leading if edge.from_ == source and groups.get((source, edge.to)) == group)
-            yield _edge(source, f"{subflow}.{node.id}", edge.model_extra if len(group) > 1 else None)
+            yield Edge.between(source, f"{subflow}.{node.id}", edge.model_extra if len(group) > 1 else None)
 
 
 def _refuse_branches(document: Document, body: list[str], groups: Sequence[Group]) -> None:

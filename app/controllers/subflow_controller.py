@@ -211,12 +211,12 @@ class EmbeddedCopy(QObject):
         if file := file_of(node):  # its file is read again after each save
             return session.path is not None and is_same_file(session.path.parent / file, path)
         copy: dict[str, Value] = json.loads(dumps(workflow))
-        changes = [SetConfig(node.id, ("workflow",), copy)]
+        changes = [SetConfig(("workflow",), {node.id: copy})]
         if session.path is None:
             self._saved = path, copy
         elif file := relative_path(path, session.path):
             copy.pop("layout", None)  # as when the file is read
-            changes.append(SetConfig(node.id, ("file",), file))
+            changes.append(SetConfig(("file",), {node.id: file}))
         return session.do(Batch("Save the subflow", tuple(changes)))
 
     def _link(self, document_path: Path) -> Iterator[Operation]:
@@ -228,8 +228,8 @@ class EmbeddedCopy(QObject):
         if node.config.get("workflow") == copy and (file := relative_path(path, document_path)):
             assert isinstance(copy, dict)
             without_layout: Value = {key: value for key, value in copy.items() if key != "layout"}
-            yield SetConfig(node.id, ("workflow",), without_layout)
-            yield SetConfig(node.id, ("file",), file)
+            yield SetConfig(("workflow",), {node.id: without_layout})
+            yield SetConfig(("file",), {node.id: file})
 
     def _follow(self, before: Workflow, after: Workflow) -> None:
         """Find the subflow again: under another id, or back after undo; another one may have its old id."""
@@ -247,7 +247,7 @@ def _moved_links(workflow: Workflow, old: Path | None, new: Path) -> list[Operat
     moved = with_moved_files(workflow, old, new) if old is not None else workflow
     pairs = zip(workflow.nodes, moved.nodes, strict=True)
     return [
-        SetConfig(node.id, (name,), there.config[name])
+        SetConfig((name,), {node.id: there.config[name]})
         for node, there in pairs
         if there is not node
         for name in ("file", "workflow")
@@ -335,7 +335,7 @@ class SubflowRefresher(QObject):
             if file_of(node) or asked.node(node.id) is current.nodes_by_id.get(node.id)
         }
         changes = tuple(
-            SetConfig(node.id, ("workflow",), nodes[node.id].config["workflow"])
+            SetConfig(("workflow",), {node.id: nodes[node.id].config["workflow"]})
             for node in current.nodes
             if node.type == SUBFLOW
             and node.id in nodes

@@ -17,7 +17,7 @@ from app.session import Session
 from app.theme.style import ThemedIcon, set_style_properties
 from app.theme.widgets import ignore_wheel_unless_focused, plain_tool_tip, vbox
 from engine.document.model import Node, Workflow
-from engine.document.operations import Operation, SetConfig, SetConfigs, SetSettings, Unset
+from engine.document.operations import Operation, SetConfig, SetSettings, Unset
 from engine.document.problems import JsonPath, Problem, Severity
 from engine.values import Value
 
@@ -122,7 +122,7 @@ class ConfigBinding(QObject):
     def write(self, path: JsonPath, value: Value | Unset) -> bool:
         """Change a value in the document."""
         operation: Operation
-        operation = SetSettings(path, value) if self.node_id is None else SetConfig(self.node_id, path, value)
+        operation = SetSettings(path, value) if self.node_id is None else SetConfig(path, {self.node_id: value})
         return self.session.do(operation)
 
     def write_field(self, name: str, value: Value) -> bool:
@@ -180,12 +180,12 @@ class NodesBinding(ConfigBinding):
 
     def write(self, path: JsonPath, value: Value | Unset) -> bool:
         """Change a value of all nodes in the document."""
-        return self.session.do(SetConfigs(path, dict.fromkeys(self.node_ids, value)))
+        return self.session.do(SetConfig(path, dict.fromkeys(self.node_ids, value)))
 
     def write_field(self, name: str, value: Value) -> bool:
         """Change a field of all nodes in the document; a default of the node's type is left out."""
         stored = {node.id: self._fields_of(node)[name].stored_value(value) for node in self.nodes}
-        return self.session.do(SetConfigs((name,), stored))
+        return self.session.do(SetConfig((name,), stored))
 
     def value_to_edit(self, name: str) -> Any:
         """Return the value of a field of the first node."""

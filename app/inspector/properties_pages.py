@@ -26,7 +26,7 @@ from app.session import SYNTAX_ERROR_CODES, Session
 from app.theme.style import style
 from app.theme.widgets import IconLabel, PlainLabel, Switch, discard, hbox, vbox
 from engine.document.model import Node, Settings, is_node_id
-from engine.document.operations import Batch, SetDescription, SetEnabled, SetName, SetTitle
+from engine.document.operations import Batch, SetEnabled, SetText, SetTitle
 from engine.document.problems import Problem
 
 _SETTLED_AFTER_MS: Final = 60
@@ -382,8 +382,8 @@ class WorkflowPage(QWidget):
         vbox(self.name, self.description, self.problems, heading, self.form, spacing=3, parent=self)
         for widget in (self.name, self.description):
             self.binding.events.watch(widget)
-        self.name.textEdited.connect(lambda text: session.do(SetName(text)))
-        self.description.typed.connect(lambda text: session.do(SetDescription(text)))
+        self.name.textEdited.connect(lambda text: session.do(SetText("name", text)))
+        self.description.typed.connect(lambda text: session.do(SetText("description", text)))
 
     def show_values(self, *, force: bool = False) -> None:
         """Show the values of the document; with `force`, even if they are unchanged."""

@@ -72,7 +72,7 @@ def quick_fixes(problem: Problem, structure: Structure) -> tuple[QuickFix, ...]:
         fixes += (QuickFix(title, None, problem.fix),)
     if problem.correction and problem.node and problem.field:
         path = tuple(int(part) if part.isdigit() else part for part in problem.field.split("."))
-        fixes += (QuickFix(f"Use {problem.correction}", SetConfig(problem.node, path, problem.correction)),)
+        fixes += (QuickFix(f"Use {problem.correction}", SetConfig(path, {problem.node: problem.correction})),)
     return fixes
 
 
@@ -97,7 +97,7 @@ def _unknown_loop(problem: Problem, structure: Structure) -> Iterator[QuickFix]:
     pair = PAIR_BY_END[structure.workflow.node(problem.node or "").type]
     nodes = structure.workflow.nodes
     for loop in (node.id for node in nodes if node.type == pair.start and node.id not in structure.bodies):
-        yield QuickFix(f"End “{structure.resolution.name(loop)}”", SetConfig(problem.node or "", (pair.field,), loop))
+        yield QuickFix(f"End “{structure.resolution.name(loop)}”", SetConfig((pair.field,), {problem.node or "": loop}))
 
 
 def _edge(problem: Problem, _structure: Structure) -> Iterator[QuickFix]:
@@ -117,14 +117,14 @@ def _rename_parameter(problem: Problem, structure: Structure) -> Iterator[QuickF
     node = structure.workflow.nodes_by_id.get(problem.node or "")
     if node is not None:
         name = make_id(str(node.config.get("name") or node.id), taken)
-        yield QuickFix(f"Rename to “{name}”", SetConfig(node.id, ("name",), name))
+        yield QuickFix(f"Rename to “{name}”", SetConfig(("name",), {node.id: name}))
 
 
 def _remove_setting(problem: Problem, structure: Structure) -> Iterator[QuickFix]:
     node = structure.workflow.nodes_by_id.get(problem.node or "")
     field = problem.field or ""
     if node is not None and field in node.config:
-        yield QuickFix("Remove setting", SetConfig(node.id, (field,), UNSET))
+        yield QuickFix("Remove setting", SetConfig((field,), {node.id: UNSET}))
     elif node is None and field.startswith("settings."):
         yield QuickFix("Remove setting", SetSettings((field.removeprefix("settings."),), UNSET))
 
@@ -133,7 +133,7 @@ def _use_default(problem: Problem, structure: Structure) -> Iterator[QuickFix]:
     field = (problem.field or "").removeprefix("settings.").partition(".")[0]
     node = structure.workflow.nodes_by_id.get(problem.node or "")
     if node is not None and field in node.config:
-        yield QuickFix("Use default", SetConfig(node.id, (field,), UNSET))
+        yield QuickFix("Use default", SetConfig((field,), {node.id: UNSET}))
     elif node is None and field in structure.workflow.settings:
         yield QuickFix("Use default", SetSettings((field,), UNSET))
 
@@ -143,7 +143,7 @@ def _clamp(problem: Problem, structure: Structure) -> Iterator[QuickFix]:
     wish = node.config.get("max_iterations") if node is not None else None
     if node is not None and isinstance(wish, int):
         number = min(max(wish, 1), MAX_ITERATIONS_CAP)
-        yield QuickFix(f"Use {number}", SetConfig(node.id, ("max_iterations",), number))
+        yield QuickFix(f"Use {number}", SetConfig(("max_iterations",), {node.id: number}))
 
 
 def _choose_evaluator(problem: Problem, structure: Structure) -> Iterator[QuickFix]:
@@ -153,7 +153,7 @@ def _choose_evaluator(problem: Problem, structure: Structure) -> Iterator[QuickF
     for node in structure.order:
         is_own = structure.parent.get(node) == body.loop and structure.workflow.node(node).type == "router"
         if is_own and any(link.source_port == DONE for link in structure.links_from.get(node, ())):
-            yield QuickFix(f"Use “{structure.resolution.name(node)}”", SetConfig(body.loop, ("evaluator",), node))
+            yield QuickFix(f"Use “{structure.resolution.name(node)}”", SetConfig(("evaluator",), {body.loop: node}))
 
 
 def _feedback_end(problem: Problem, structure: Structure) -> Iterator[QuickFix]:
@@ -164,7 +164,8 @@ def _feedback_end(problem: Problem, structure: Structure) -> Iterator[QuickFix]:
         port = next(iter(resolved.outputs), None) if resolved is not None else None
         if body is not None and port is not None:
             yield QuickFix(
-                f"Feed back “{structure.resolution.name(end)}”", Connect(f"{end}.{port}", f"{body.exit}.feedback")
+                f"Feed back “{structure.resolution.name(end)}”",
+                Connect.between(f"{end}.{port}", f"{body.exit}.feedback"),
             )
 
 
@@ -181,7 +182,7 @@ def _no_output(_problem: Problem, structure: Structure) -> Iterator[QuickFix]:
         if place is not None:
             operations.append(SetLayout(("nodes", output), place))
         if port is not None:
-            operations.append(Connect(f"{ends[0]}.{port}", f"{output}.value"))
+            operations.append(Connect.between(f"{ends[0]}.{port}", f"{output}.value"))
     yield QuickFix("Add output", Batch("Add output", tuple(operations)))
 
 

@@ -115,7 +115,7 @@ def _draw_states(studio: Studio) -> None:
     studio.take("budget")
     workbench.bottom_panel.fold()
     document = studio.open_workflow(summary_workflow())
-    document.session.do(SetConfig("rewrite", ("prompt",), "{{1 / 0}}"))
+    document.session.do(SetConfig(("prompt",), {"rewrite": "{{1 / 0}}"}))
     studio.run(document)
     studio.take("failed")
     studio.play("slow", 2.0)

@@ -152,7 +152,7 @@ def _draw_tasks(studio: Studio) -> None:
         ("task-condition", {"condition": "until", "expression": 'output.contains("picnic")'}),
     )
     for name, condition in conditions:
-        document.session.do(SetConfig(loop, ("stop_when",), [condition]))
+        document.session.do(SetConfig(("stop_when",), {loop: [condition]}))
         studio.take(name, document.inspector)
 
 

@@ -22,9 +22,8 @@ from engine.document.operations import (
     Connect,
     Operation,
     OperationError,
-    SetDescription,
-    SetName,
     SetSettings,
+    SetText,
     require_json,
 )
 from engine.text_sanitizing import shown
@@ -52,8 +51,8 @@ class Builder:
 
     def __init__(self, name: str = "", *, description: str = "", settings: Mapping[str, Value] | None = None) -> None:
         self._workflow = Workflow()
-        self._do(SetName(name))
-        self._do(SetDescription(description))
+        self._do(SetText("name", name))
+        self._do(SetText("description", description))
         for key, value in _own_copy(dict(settings or {}), "The settings", 1).items():
             self._do(SetSettings((key,), value))
 
@@ -106,7 +105,7 @@ class Builder:
         Raises:
             OperationError: A node does not exist, or the edge exists.
         """
-        self._do(Connect(source, target))
+        self._do(Connect.between(source, target))
 
     def build(self) -> Workflow:
         """Return the current workflow, which later calls do not change."""

@@ -10,12 +10,11 @@ from collections.abc import Iterable, Iterator
 from typing import cast
 
 from engine.document.files import dumps, loads
-from engine.document.model import Node, Workflow, make_id
+from engine.document.model import Edge, Node, Workflow, make_id
 from engine.document.operations import (
     AddNodes,
     Batch,
     Connect,
-    ConnectAll,
     Operation,
     SetLayout,
     index_of,
@@ -100,7 +99,7 @@ def paste_fragment(workflow: Workflow, fragment: Workflow, *, offset: tuple[floa
         pasted.append(node.model_copy(update={"id": new_id}))
     operations: list[Operation] = [
         AddNodes(tuple(rename_references(node, names) for node in pasted)),
-        ConnectAll(tuple(_connections(fragment, names))),
+        Connect(tuple(_edges(fragment, names))),
     ]
     places = _places(fragment)
     if places and isinstance(workflow.layout.get("nodes", {}), dict):
@@ -110,14 +109,14 @@ def paste_fragment(workflow: Workflow, fragment: Workflow, *, offset: tuple[floa
     return Batch(title, tuple(operations))
 
 
-def _connections(fragment: Workflow, names: dict[str, str]) -> Iterator[Connect]:
+def _edges(fragment: Workflow, names: dict[str, str]) -> Iterator[Edge]:
     # Edges of an invalid document (without a port, or repeated) are not pasted.
     seen: set[tuple[str, str]] = set()
     for edge in fragment.edges:
         (source, source_port), (target, target_port) = edge.source, edge.target
         if source in names and target in names and source_port and target_port and (edge.from_, edge.to) not in seen:
             seen.add((edge.from_, edge.to))
-            yield Connect(f"{names[source]}.{source_port}", f"{names[target]}.{target_port}", edge.model_extra or {})
+            yield Edge.between(f"{names[source]}.{source_port}", f"{names[target]}.{target_port}", edge.model_extra)
 
 
 def _places(workflow: Workflow) -> dict[str, Value]:

@@ -79,6 +79,11 @@ class Edge(_Part):
     from_: str = Field(alias="from")
     to: str
 
+    @classmethod
+    def between(cls, source: str, target: str, more: Mapping[str, Any] | None = None) -> Self:
+        """Return an edge between two ports; `more` has other keys, which may be unknown to this version."""
+        return cls.model_validate({**(more or {}), "from": source, "to": target}, by_alias=True, by_name=False)
+
     @property
     def source(self) -> tuple[str, str]:
         """The node id and output port at which the edge starts."""

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, Literal, Protocol, cast
 
 from engine.document.model import Edge, Node, Workflow, is_node_id
 from engine.document.problems import JsonPath, faults
@@ -48,29 +48,19 @@ class Operation(Protocol):
 class Restore:
     """Restores fields of a document: the inverse of every other operation.
 
+    It is applied only after the inverses of all later operations, as an undo stack does.
+
     Attributes:
         title: The title of the operation to undo.
-        expected: The current values of these fields.
         parts: The values to restore.
     """
 
     title: str
-    expected: Mapping[str, Any]
     parts: Mapping[str, Any]
 
     def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
-        """Restore the fields.
-
-        Raises:
-            OperationError: The document has changed since the operation.
-        """
-        for name, value in self.expected.items():
-            present = getattr(workflow, name)
-            if present is not value and present != value:
-                message = f'"{shown(self.title)}" cannot be undone: the {name} have changed since.'
-                raise OperationError(message, "Undo the later changes first.")
-        back = workflow.model_copy(update=self.parts)
-        return back, Restore(self.title, expected=self.parts, parts=self.expected)
+        """Never fails."""
+        return changed(workflow, self.title, **self.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +91,7 @@ class Batch:
 def changed(workflow: Workflow, title: str, **parts: object) -> tuple[Workflow, Restore]:
     """Return the workflow with some fields replaced, and the inverse operation."""
     before = {name: getattr(workflow, name) for name in parts}
-    return workflow.model_copy(update=parts), Restore(title, expected=parts, parts=before)
+    return workflow.model_copy(update=parts), Restore(title, before)
 
 
 def require_json(value: object, what: str, depth: int, path: JsonPath = ()) -> None:
@@ -275,68 +265,33 @@ def _in_expression(text: str, names: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Connect:
-    """Adds an edge at the end of the list.
+    """Adds edges at the end of the list."""
 
-    Attributes:
-        source: The output port, `node.port`.
-        target: The input port, `node.port`.
-        more: Other keys of the edge, which may be unknown to this version.
-    """
+    edges: tuple[Edge, ...]
 
-    source: str
-    target: str
-    more: Mapping[str, Value] = field(default_factory=dict[str, Value])
+    @classmethod
+    def between(cls, source: str, target: str) -> Connect:
+        """Add one edge from an output port to an input port, each written `node.port`."""
+        return cls((Edge.between(source, target),))
 
     @property
     def title(self) -> str:
         """See `Operation.title`."""
-        return f"Connect {_arrow(self.source, self.target)}"
+        return f"Connect {_arrow(self.edges[0].from_, self.edges[0].to) if len(self.edges) == 1 else 'nodes'}"
 
     def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
-        """Fail if a node is missing, or if the edge exists."""
-        existing = [(edge.from_, edge.to) for edge in workflow.edges if edge.to == self.target]
-        edge = self.make_edge(workflow, existing)
-        return changed(workflow, self.title, edges=(*workflow.edges, edge))
-
-    def make_edge(self, workflow: Workflow, existing: Container[tuple[str, str]]) -> Edge:
-        """Make the edge.
-
-        Args:
-            workflow: The document.
-            existing: The ends of its edges.
-
-        Raises:
-            OperationError: A node is missing, or the edge exists.
-        """
-        _require_end(workflow, self.source)
-        _require_end(workflow, self.target)
-        if (self.source, self.target) in existing:
-            message = f'There is already an edge from "{shown(self.source)}" to "{shown(self.target)}".'
-            raise OperationError(message, "Choose other ports.")
-        if self.more:
-            require_json(dict(self.more), f'The edge "{shown(self.source)} -> {shown(self.target)}"', 2)
-        return Edge.model_validate({**self.more, "from": self.source, "to": self.target}, by_alias=True, by_name=False)
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectAll:
-    """Adds edges at the end of the list, faster than one at a time."""
-
-    edges: tuple[Connect, ...]
-
-    @property
-    def title(self) -> str:
-        """See `Operation.title`."""
-        return "Connect nodes"
-
-    def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
-        """Fail if a node is missing, or if one of the edges exists."""
+        """Fail if a node is missing, if one of the edges exists, or if another key of an edge is not JSON."""
         existing = {(edge.from_, edge.to) for edge in workflow.edges}
-        made: list[Edge] = []
         for edge in self.edges:
-            made.append(edge.make_edge(workflow, existing))
-            existing.add((edge.source, edge.target))
-        return changed(workflow, self.title, edges=(*workflow.edges, *made))
+            _require_end(workflow, edge.from_)
+            _require_end(workflow, edge.to)
+            if (edge.from_, edge.to) in existing:
+                message = f'There is already an edge from "{shown(edge.from_)}" to "{shown(edge.to)}".'
+                raise OperationError(message, "Choose other ports.")
+            if edge.model_extra:
+                require_json(edge.model_extra, f'The edge "{shown(edge)}"', 2)
+            existing.add((edge.from_, edge.to))
+        return changed(workflow, self.title, edges=(*workflow.edges, *self.edges))
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,35 +334,20 @@ class SetSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class SetName:
-    """Sets the name of the workflow."""
+class SetText:
+    """Sets the name or the description of the workflow."""
 
+    field: Literal["name", "description"]
     text: str
 
     @property
     def title(self) -> str:
         """See `Operation.title`."""
-        return "Change the name"
+        return f"Change the {self.field}"
 
     def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
         """Never fails."""
-        return changed(workflow, self.title, name=self.text)
-
-
-@dataclass(frozen=True, slots=True)
-class SetDescription:
-    """Sets the description of the workflow."""
-
-    text: str
-
-    @property
-    def title(self) -> str:
-        """See `Operation.title`."""
-        return "Change the description"
-
-    def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
-        """Never fails."""
-        return changed(workflow, self.title, description=self.text)
+        return changed(workflow, self.title, **{self.field: self.text})
 
 
 @dataclass(frozen=True, slots=True)
@@ -534,38 +474,10 @@ class RenameNode:
 
 @dataclass(frozen=True, slots=True)
 class SetConfig:
-    """Sets or removes one value in the config of a node.
+    """Sets or removes one value in the configs of nodes.
 
     Attributes:
-        node_id: The node.
         path: Keys and list indices: `("branches", 0, "when")`.
-        value: The value, or `UNSET` to remove it.
-    """
-
-    node_id: str
-    path: JsonPath
-    value: Value | Unset
-
-    @property
-    def title(self) -> str:
-        """See `Operation.title`."""
-        verb = "Clear" if isinstance(self.value, Unset) else "Change"
-        return f"{verb} {shown('.'.join(map(str, self.path)))} of {shown(self.node_id)}"
-
-    def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
-        """Fail if the path is invalid, or if the value is not JSON."""
-        node = workflow.nodes[index_of(workflow, self.node_id)]
-        what = f'The config of node "{shown(self.node_id)}"'
-        config = set_in(node.config, self.path, self.value, what, depth=3)
-        return _with_node(workflow, self.title, self.node_id, config=config)
-
-
-@dataclass(frozen=True, slots=True)
-class SetConfigs:
-    """Sets or removes one value in the configs of several nodes.
-
-    Attributes:
-        path: Keys and list indices, as in `SetConfig`.
         values: The value by node, or `UNSET` to remove it.
     """
 
@@ -575,14 +487,15 @@ class SetConfigs:
     @property
     def title(self) -> str:
         """See `Operation.title`."""
-        return f"Change {shown('.'.join(map(str, self.path)))} of {len(self.values)} nodes"
+        verb = "Clear" if all(isinstance(value, Unset) for value in self.values.values()) else "Change"
+        return f"{verb} {shown('.'.join(map(str, self.path)))} of {_one_or_many([*self.values])}"
 
     def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
         """Fail if there is no such node, if the path is invalid, or if a value is not JSON."""
         nodes = list(workflow.nodes)
-        places = {node.id: index for index, node in reversed(list(enumerate(nodes)))}
+        positions = {node.id: index for index, node in reversed(list(enumerate(nodes)))}
         for node_id, value in self.values.items():
-            index = places[node_id] if node_id in places else index_of(workflow, node_id)
+            index = positions[node_id] if node_id in positions else index_of(workflow, node_id)
             what = f'The config of node "{shown(node_id)}"'
             config = set_in(nodes[index].config, self.path, value, what, depth=3)
             nodes[index] = nodes[index].model_copy(update={"config": config})

@@ -8,12 +8,9 @@ from engine.document.model import Workflow
 from engine.document.operations import (
     Operation,
     OperationError,
-    Restore,
     SetConfig,
-    SetConfigs,
-    SetDescription,
-    SetName,
     SetSettings,
+    SetText,
     SetTitle,
 )
 
@@ -74,7 +71,7 @@ class UndoStack:
         field = _field_of(operation)
         if field is not None and field == self._open_field:
             merged = self._undo_steps.pop()
-            inverse, before = _merged(merged.inverse, inverse), merged.state
+            inverse, before = merged.inverse, merged.state
         self._undo_steps.append(_Step(operation.title, inverse, before))
         self._newest += 1
         self.state = self._newest
@@ -121,22 +118,13 @@ class UndoStack:
 def _field_of(operation: Operation) -> tuple[object, ...] | None:
     """The field that an operation changes; None if it must not be merged with others."""
     match operation:
-        case SetConfig(node_id, path):
-            return SetConfig, node_id, path
-        case SetConfigs(path, values):
-            return SetConfigs, tuple(values), path
+        case SetConfig(path, values):
+            return SetConfig, tuple(values), path
         case SetTitle(node_id):
             return SetTitle, node_id
         case SetSettings(path):
             return SetSettings, path
-        case SetName() | SetDescription():
-            return (type(operation),)
+        case SetText(field):
+            return SetText, field
         case _:
             return None
-
-
-def _merged(first: Operation, second: Operation) -> Operation:
-    # Both are inverses of changes of the same field: start where the second starts, end where the first ends.
-    assert isinstance(first, Restore)
-    assert isinstance(second, Restore)
-    return Restore(second.title, expected=second.expected, parts=first.parts)

@@ -36,7 +36,7 @@ class WorkflowDraft:
 
     def connect(self, source: str, target: str) -> None:
         """Add an edge from `node.port` to `node.port`, unless it exists."""
-        self._edges.setdefault((source, target), Edge.model_validate({"from": source, "to": target}))
+        self._edges.setdefault((source, target), Edge.between(source, target))
 
     def config(self, node_id: str) -> dict[str, Any]:
         """The settings of a node, which the caller may change."""

@@ -346,7 +346,7 @@ def _changed(workflow: Workflow, place: Place, changes: Changes) -> Workflow:
     """Apply the changes to the document."""
     for node_id, fields in changes.settings.items():
         for name, value in fields.items():
-            workflow, _ = SetConfig(node_id, (name,), value).apply(workflow)
+            workflow, _ = SetConfig((name,), {node_id: value}).apply(workflow)
     if changes.max_iterations is not None:
         if any(step.index is None for step in place.steps[:-1]):
             raise PlaceError(
@@ -357,7 +357,7 @@ def _changed(workflow: Workflow, place: Place, changes: Changes) -> Workflow:
         loops = [node.id for node in around if node is not None and node.type == "loop"]
         if not loops:
             raise PlaceError(f"{place} is not in a loop, so it has no max iterations.", "Leave out max iterations.")
-        workflow, _ = SetConfig(loops[-1], ("max_iterations",), changes.max_iterations).apply(workflow)
+        workflow, _ = SetConfig(("max_iterations",), {loops[-1]: changes.max_iterations}).apply(workflow)
     return workflow
 
 

@@ -15,7 +15,7 @@ from app.engine_thread import EngineThread
 from app.session import MAX_NODES_AT_ONCE, Session
 from engine.document.files import load, save
 from engine.document.model import Node, Workflow
-from engine.document.operations import SetDescription
+from engine.document.operations import SetText
 from engine.document.problems import Problem
 from engine.errors import EngineError
 from tests.app.conftest import MakeSession
@@ -45,7 +45,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> SlowDisk:
 
 
 def change(session: Session, text: str) -> None:
-    assert session.do(SetDescription(text))
+    assert session.do(SetText("description", text))
 
 
 def over(session: Session, qtbot: QtBot) -> None:

@@ -29,11 +29,10 @@ from engine.document.operations import (
     RemoveNodes,
     RenameNode,
     SetConfig,
-    SetDescription,
     SetEnabled,
     SetLayout,
-    SetName,
     SetSettings,
+    SetText,
     SetTitle,
 )
 from engine.plan.structure import analyse
@@ -89,8 +88,8 @@ class SessionMachine(RuleBasedStateMachine):
         operations: list[Operation] = [
             SetTitle(node, text),
             SetEnabled(node, enabled),
-            SetConfig(node, ("prompt",), text),
-            SetConfig(node, ("prompt",), UNSET),
+            SetConfig(("prompt",), {node: text}),
+            SetConfig(("prompt",), {node: UNSET}),
             SetLayout(("nodes", node), {"x": 1, "y": 2}),
             RenameNode(node, f"{node}_b"),
             RemoveNodes((node,)),
@@ -100,7 +99,7 @@ class SessionMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.session.workflow.nodes)
     @rule(data=st.data(), source=PORTS, end=PORTS)
     def connect(self, data: st.DataObject, source: str, end: str) -> None:
-        self.do(Connect(f"{self.node(data)}.{source}", f"{self.node(data)}.{end}"))
+        self.do(Connect.between(f"{self.node(data)}.{source}", f"{self.node(data)}.{end}"))
 
     @precondition(lambda self: self.session.workflow.edges)
     @rule(data=st.data())
@@ -111,10 +110,10 @@ class SessionMachine(RuleBasedStateMachine):
     @rule(data=st.data(), text=TEXTS)
     def change_the_document(self, data: st.DataObject, text: str) -> None:
         operations: list[Operation] = [
-            SetName(text),
-            SetDescription(text),
+            SetText("name", text),
+            SetText("description", text),
             SetSettings(("budget_usd",), 1.5),
-            Batch("Both", (SetName(text), SetDescription(text))),
+            Batch("Both", (SetText("name", text), SetText("description", text))),
             ReplaceDocument("Revert", self.done[0]),
         ]
         self.do(data.draw(st.sampled_from(operations)))

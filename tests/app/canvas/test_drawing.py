@@ -98,7 +98,7 @@ def test_feedback_arrow_leads_from_exit_to_loop(hand: Hand) -> None:
 
 
 def test_feedback_arrow_label_follows_the_feedback_mode(hand: Hand) -> None:
-    hand.session.do(SetConfig("loop", ("feedback_mode",), "append"))
+    hand.session.do(SetConfig(("feedback_mode",), {"loop": "append"}))
     assert hand.canvas.view.regions.items["loop"].arrow_label == "feedback: append"
 
 
@@ -113,16 +113,16 @@ def test_changed_title_updates_one_card_and_keeps_all_items(hand: Hand) -> None:
 
 def test_new_placeholder_in_a_prompt_adds_a_port_and_keeps_edges(hand: Hand) -> None:
     pipe = hand.canvas.view.edge_items["loop.body", "draft.input"]
-    hand.session.do(SetConfig("draft", ("prompt",), "{{input}} {{above}}"))
+    hand.session.do(SetConfig(("prompt",), {"draft": "{{input}} {{above}}"}))
     assert [port.name for port in hand.item("draft").inputs] == ["input", "above"]
-    hand.session.do(SetConfig("draft", ("prompt",), "no names"))
+    hand.session.do(SetConfig(("prompt",), {"draft": "no names"}))
     assert [port.name for port in hand.item("draft").inputs] == ["input"]
     assert hand.canvas.view.edge_items["loop.body", "draft.input"] is pipe
     assert (pipe.path().currentPosition() - hand.port("draft.input")).manhattanLength() < 1
 
 
 def test_loop_without_exit_has_no_region(hand: Hand, qtbot: QtBot) -> None:
-    hand.session.do(SetConfig("exit", ("loop",), "ghost"))
+    hand.session.do(SetConfig(("loop",), {"exit": "ghost"}))
     settle(hand, qtbot)
     qtbot.waitUntil(lambda: hand.canvas.view.regions.items == {})
 

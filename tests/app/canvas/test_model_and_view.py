@@ -58,7 +58,7 @@ class CanvasMachine(RuleBasedStateMachine):
         to_port=st.sampled_from(["input", "value", "feedback"]),
     )
     def connect(self, pick: Any, from_port: str, to_port: str) -> None:
-        self.session.do(Connect(f"{self.any_node(pick)}.{from_port}", f"{self.any_node(pick)}.{to_port}"))
+        self.session.do(Connect.between(f"{self.any_node(pick)}.{from_port}", f"{self.any_node(pick)}.{to_port}"))
 
     @precondition(lambda self: self.session.workflow.edges)
     @rule(pick=chance)
@@ -110,7 +110,7 @@ class CanvasMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.session.workflow.nodes)
     @rule(pick=chance, prompt=st.sampled_from(["{{input}}", "{{one}} {{two}}", "{{"]))
     def prompt(self, pick: Any, prompt: str) -> None:
-        self.session.do(SetConfig(self.any_node(pick), ("prompt",), prompt))
+        self.session.do(SetConfig(("prompt",), {self.any_node(pick): prompt}))
 
     @precondition(lambda self: self.session.workflow.nodes)
     @rule(pick=chance, x=st.integers(-900, 900), y=st.integers(-900, 900))

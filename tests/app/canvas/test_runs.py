@@ -145,7 +145,7 @@ def test_node_added_after_the_run_has_no_status(hand: Hand, qtbot: QtBot, tmp_pa
 
 
 def test_problems_are_counted_on_the_card_and_listed_in_its_tooltip(hand: Hand, qtbot: QtBot) -> None:
-    hand.session.do(SetConfig("draft", ("prompt",), "{{input}} {{missing}}"))
+    hand.session.do(SetConfig(("prompt",), {"draft": "{{input}} {{missing}}"}))
     settle(hand, qtbot)
     qtbot.waitUntil(lambda: state(hand, "draft").errors == 1)
     assert "missing" in hand.item("draft").toolTip()
@@ -174,7 +174,7 @@ def test_every_status_can_be_painted(hand: Hand, qtbot: QtBot, tmp_path: Path, t
 def test_restored_region_shows_the_run_again(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
     run(hand, qtbot, script(tmp_path))
     regions = hand.canvas.view.regions.items
-    hand.session.do(SetConfig("exit", ("loop",), "ghost"))
+    hand.session.do(SetConfig(("loop",), {"exit": "ghost"}))
     qtbot.waitUntil(lambda: regions == {})
     hand.session.undo()
     qtbot.waitUntil(lambda: "loop" in regions)

@@ -152,7 +152,7 @@ def test_nodes_that_need_their_loop_are_refused():
 
 def test_a_subflow_whose_value_is_used_by_its_name_is_not_unwrapped():
     document = extracted(refine(), "draft")
-    document = SetConfig("loop", ("score",), "size(string(nodes.subflow))").apply(document)[0]
+    document = SetConfig(("score",), {"loop": "size(string(nodes.subflow))"}).apply(document)[0]
     with pytest.raises(OperationError) as refused:
         inline_subflow(opened(document), "subflow")
     assert f"“{node_name(document, 'loop')}”" in refused.value.message

@@ -187,7 +187,7 @@ def test_resumed_run_remains_one_turn(document: DocumentPage, script: Script, qt
 
 
 def test_run_that_cannot_start_leaves_no_turn_and_the_text(document: DocumentPage, qtbot: QtBot) -> None:
-    document.session.do(SetConfig("draft", ("model",), "nosuch/model"))
+    document.session.do(SetConfig(("model",), {"draft": "nosuch/model"}))
     with qtbot.waitSignal(document.session.shown.refused):
         say(document, "one")
     ended(document, qtbot)
@@ -283,7 +283,7 @@ def test_workflow_without_a_text_has_no_chat(
 ) -> None:
     tabs = document.inspector.tabs
     assert tabs.isTabVisible(2)
-    document.session.do(SetConfig("task", ("type",), "number"))
+    document.session.do(SetConfig(("type",), {"task": "number"}))
     assert not tabs.isTabVisible(2)
     workbench.actions_by_name["show_chat"].trigger()
     assert "text input" in workbench.status_bar.refusal.full_text

@@ -99,7 +99,7 @@ def test_run_this_node_uses_the_values_of_the_last_run(
     QTest.keyClick(workbench.window, Qt.Key.Key_F5)
     ended(document, qtbot)
     script("other words")
-    document.session.do(SetConfig("draft", ("prompt",), "Write: {{input}}"))
+    document.session.do(SetConfig(("prompt",), {"draft": "Write: {{input}}"}))
     run(workbench, document, Qt.Key.Key_F8, "draft", qtbot)
     assert states(document) == {"text": CACHED, "plan": CACHED, "draft": DONE}
     execution = document.session.shown.view_model.node("draft")
@@ -307,7 +307,7 @@ def test_the_results_of_the_last_run_are_there_when_a_file_is_opened_again(
     assert "Done" in workbench.status_bar.state.full_text
     assert not card(again, "plan").is_stale
 
-    again.session.do(SetConfig("draft", ("prompt",), "Write: {{input}}"))
+    again.session.do(SetConfig(("prompt",), {"draft": "Write: {{input}}"}))
     qtbot.waitUntil(lambda: card(again, "draft").is_stale)
     assert (card(again, "loop").is_stale, card(again, "out").is_stale) == (True, True)
     assert not card(again, "plan").is_stale
@@ -375,7 +375,7 @@ def test_outdated_nodes_of_a_large_document_are_found_in_a_thread(
     document = opened(workbench, tmp_path, large)
     QTest.keyClick(workbench.window, Qt.Key.Key_F5)
     ended(document, qtbot)
-    document.session.do(SetConfig("draft", ("prompt",), "Write: {{input}}"))
+    document.session.do(SetConfig(("prompt",), {"draft": "Write: {{input}}"}))
     qtbot.waitUntil(lambda: card(document, "draft").is_stale)
     assert [card(document, node).is_stale for node in ("plan", "out", "note0")] == [False, True, False]
     assert threads

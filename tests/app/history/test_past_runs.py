@@ -27,7 +27,7 @@ from app.workbench import Workbench
 from app.worker import THREAD_NAME
 from engine.document.builder import Builder
 from engine.document.files import dumps, save
-from engine.document.operations import RemoveNodes, SetConfig, SetName
+from engine.document.operations import RemoveNodes, SetConfig, SetText
 from engine.events import AnyEvent
 from engine.models.protocol import Usage
 from engine.run_state.state import NodeState
@@ -62,8 +62,8 @@ def test_outline_has_loops_without_nodes_and_truncated_texts(store: Store, tmp_p
 
 def test_workflow_differences_are_described() -> None:
     ran = refine()
-    other, _ = SetConfig("draft", ("prompt",), "Write well: {{input}}").apply(ran)
-    other, _ = SetConfig("loop", ("max_iterations",), 9).apply(other)
+    other, _ = SetConfig(("prompt",), {"draft": "Write well: {{input}}"}).apply(ran)
+    other, _ = SetConfig(("max_iterations",), {"loop": 9}).apply(other)
     assert workflow_differences(ran, ran) == []
     assert workflow_differences(ran, other) == [
         "“Max iterations” of “Loop” was changed.",
@@ -72,7 +72,7 @@ def test_workflow_differences_are_described() -> None:
     less, _ = RemoveNodes(("text",)).apply(ran)
     assert workflow_differences(ran, less) == ["“Output” was removed."]
     assert workflow_differences(less, ran) == ["“Output” was added."]
-    named, _ = SetName("Other").apply(ran)
+    named, _ = SetText("name", "Other").apply(ran)
     assert workflow_differences(ran, named) == []
 
 
@@ -245,7 +245,7 @@ def test_past_run_opens_as_a_new_document(workbench: Workbench, store: Store, tm
     assert copy.session.workflow == refine()
     assert copy.session.path is None
     assert not copy.session.is_past
-    assert copy.session.do(SetConfig("draft", ("prompt",), "Other"))
+    assert copy.session.do(SetConfig(("prompt",), {"draft": "Other"}))
 
 
 def test_stored_run_that_lacks_a_part_installs_it_and_resumes(
@@ -276,7 +276,7 @@ def test_differences_from_the_current_file_are_shown(
     run_id = document.session.shown.run_id
     assert workbench.history.access.store is not None
     assert workbench.history.access.store.find(run_id).source == str(file)
-    document.session.do(SetConfig("draft", ("prompt",), "Other: {{input}}"))
+    document.session.do(SetConfig(("prompt",), {"draft": "Other: {{input}}"}))
     if is_open:
         document.session.shown.run_id = ""  # it shows a later run by now
     else:
@@ -499,7 +499,7 @@ def test_cache_hit_is_shown_and_costs_nothing(workbench: Workbench, tmp_path: Pa
     workbench.preferences.set(default_model=refine_script(tmp_path / "s.json"))
     workflow = refine(2)
     for name, value in (("prompt", "{{input == '' ? 'Nothing.' : 'Write.'}}"), ("cache", "always")):
-        workflow, _ = SetConfig("draft", (name,), value).apply(workflow)
+        workflow, _ = SetConfig((name,), {"draft": value}).apply(workflow)
     document = workbench.documents.open_copy(workflow)
     workbench.runs.run(document)
     ended(document, qtbot)

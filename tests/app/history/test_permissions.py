@@ -138,7 +138,7 @@ def test_run_without_budget_left_resumes_with_a_larger_one_from_the_window(
     model = refine_script(tmp_path / "s.json")
     workflow = refine(on_budget="fail").model_copy(update={"settings": {"budget_tokens": 60}})
     for node in ("draft", "critique"):
-        workflow, _ = SetConfig(node, ("max_tokens",), 20).apply(workflow)
+        workflow, _ = SetConfig(("max_tokens",), {node: 20}).apply(workflow)
 
     async def run() -> str:
         going = start(workflow, {}, RunOptions(default_model=model, store=store))

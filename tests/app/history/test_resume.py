@@ -67,7 +67,7 @@ def asked(workbench: Workbench, qtbot: QtBot) -> QMessageBox:
 
 def change(file: Path) -> None:
     """Another prompt for the draft, in the file."""
-    changed, _ = SetConfig("draft", ("prompt",), "Write well: {{input}}").apply(refine())
+    changed, _ = SetConfig(("prompt",), {"draft": "Write well: {{input}}"}).apply(refine())
     save(changed, file)
 
 
@@ -94,7 +94,7 @@ def test_current_workflow_starts_a_new_run_that_reuses_completed_steps(
 ) -> None:
     if is_open:
         opened = open_file(workbench, file)
-        opened.session.do(SetConfig("draft", ("prompt",), "Write well: {{input}}"))
+        opened.session.do(SetConfig(("prompt",), {"draft": "Write well: {{input}}"}))
     else:
         change(file)
     old = ask_to_resume(workbench, failed, qtbot)
@@ -122,7 +122,7 @@ def test_current_workflow_starts_a_new_run_that_reuses_completed_steps(
 def test_invalid_document_is_refused_without_a_new_tab(
     workbench: Workbench, store: Store, failed: str, file: Path, qtbot: QtBot
 ) -> None:
-    changed, _ = SetConfig("draft", ("prompt",), "{{nobody.at.home}}").apply(refine())
+    changed, _ = SetConfig(("prompt",), {"draft": "{{nobody.at.home}}"}).apply(refine())
     save(changed, file)
     old = ask_to_resume(workbench, failed, qtbot)
     asked(workbench, qtbot)

@@ -142,9 +142,9 @@ def test_judge_verdict_shows_scores_reason_and_best_iteration(open_inspector: Op
 
 def test_state_variable_is_shown_in_each_iteration(open_inspector: OpenInspector, tmp_path: Path) -> None:
     flow = judged()
-    named, _ = SetConfig("draft", ("output_key",), "current_document").apply(flow)
-    named, _ = SetConfig("loop", ("stop_when",), []).apply(named)
-    named, _ = SetConfig("draft", ("prompt",), "Before: {{state.current_document}}. Write: {{input}}").apply(named)
+    named, _ = SetConfig(("output_key",), {"draft": "current_document"}).apply(flow)
+    named, _ = SetConfig(("stop_when",), {"loop": []}).apply(named)
+    named, _ = SetConfig(("prompt",), {"draft": "Before: {{state.current_document}}. Write: {{input}}"}).apply(named)
     script = tmp_path / "script.json"
     verdict = {"reason": "r", "done": False, "scores": {"clarity": 1, "good_length": 1}}
     rules = [{"node": "draft", "replies": ["one", "two"]}, {"node": "judge", "reply": {"json": verdict}}]

@@ -233,7 +233,7 @@ def test_a_branch_shows_what_its_router_decides_by(open_inspector: OpenInspector
     bench = open_inspector(routed(branches=RULES))
     bench.select("route")
     assert shown_fields(bench) == ["name", "description"]
-    bench.session.do(SetConfig("route", ("mode",), "rules"))
+    bench.session.do(SetConfig(("mode",), {"route": "rules"}))
     assert shown_fields(bench) == ["name", "when"]
     bench.session.undo()
     assert shown_fields(bench) == ["name", "description"]

@@ -90,7 +90,7 @@ def test_undo_updates_the_text_and_keeps_the_cursor(one_node: OneNode) -> None:
     edit = bench.editor("prompt").edit
     edit.setFocus()
     press(edit, Key.Key_End)
-    bench.session.do(SetConfig("it", ("prompt",), "one 2 three"))
+    bench.session.do(SetConfig(("prompt",), {"it": "one 2 three"}))
     assert edit.text() == "one 2 three"
     assert edit.textCursor().position() == len("one 2 three")
     bench.session.undo()
@@ -105,7 +105,7 @@ def test_astral_characters_and_non_breaking_spaces_are_preserved(one_node: OneNo
     press(edit, Key.Key_End)
     QTest.keyClicks(edit, "!")
     assert bench.config("it")["prompt"] == "a\u00a0😀 b!"
-    bench.session.do(SetConfig("it", ("prompt",), "a\u00a0😁 b!"))
+    bench.session.do(SetConfig(("prompt",), {"it": "a\u00a0😁 b!"}))
     assert edit.text() == "a\u00a0😁 b!"
 
 
@@ -349,12 +349,12 @@ def test_step_from_an_invalid_number_starts_at_the_default(one_node: OneNode) ->
     press(number, Key.Key_Up)
     assert bench.config("it") == {}
     assert number.text() == "5"
-    bench.session.do(SetConfig("it", ("stop_when",), [{"condition": "stable_output"}]))
+    bench.session.do(SetConfig(("stop_when",), {"it": [{"condition": "stable_output"}]}))
     similar = bench.editor("stop_when").entries[0].rows.rows["threshold"].editor.number
     similar.setFocus()
     press(similar, Key.Key_Down)
     assert bench.config("it") == {"stop_when": [{"condition": "stable_output", "threshold": 0.94}]}
-    bench.session.do(SetConfig("it", ("stop_when",), UNSET))
+    bench.session.do(SetConfig(("stop_when",), {"it": UNSET}))
     limit = bench.editor("timeout_s").number
     limit.setFocus()
     press(limit, Key.Key_Up)
@@ -426,14 +426,14 @@ def test_argument_fields_are_the_parameters_of_the_tool(one_node: OneNode) -> No
 def test_changing_the_tool_changes_the_argument_fields(one_node: OneNode) -> None:
     bench = one_node("tool", tool="search_files", arguments={"limit": 3})
     editor = bench.editor("arguments")
-    bench.session.do(SetConfig("it", ("tool",), "read_file"))
+    bench.session.do(SetConfig(("tool",), {"it": "read_file"}))
     assert list(editor.rows.rows) == ["path", "max_bytes"]
     bench.inspector.focus_field("it", "arguments.path")
     assert editor.rows.rows["path"].editor.line.hasFocus()
     bench.inspector.focus_field("it", "arguments")
     assert editor.rows.rows["path"].editor.line.hasFocus()
     bench.session.seal()
-    bench.session.do(SetConfig("it", ("tool",), "no_such_tool"))
+    bench.session.do(SetConfig(("tool",), {"it": "no_such_tool"}))
     assert editor.rows is None
     bench.session.undo()
     assert "path" in editor.rows.rows
@@ -462,7 +462,7 @@ def test_argument_from_an_edge_is_read_only(open_inspector: OpenInspector) -> No
     bench.select("it")
     row = bench.editor("arguments").rows.rows["query"]
     assert row.editor.isEnabled()
-    bench.session.do(Connect("ask.value", "it.query"))
+    bench.session.do(Connect.between("ask.value", "it.query"))
     bench.qtbot.waitUntil(lambda: not row.editor.isEnabled())
     assert row._help.text() == "From Question (connected by an edge)"
     bench.session.undo()
@@ -476,11 +476,11 @@ def test_loop_and_router_are_chosen_from_the_document(open_inspector: OpenInspec
     assert combo.currentText() == "Refine (loop)"
     choose(combo, -1)
     assert (combo.currentText(), bench.config("end")) == ("Automatic", {})
-    bench.session.do(SetConfig("end", ("loop",), "gone"))
+    bench.session.do(SetConfig(("loop",), {"end": "gone"}))
     assert combo.currentText() == "gone (missing)"
-    bench.session.do(SetConfig("end", ("loop",), UNSET))
+    bench.session.do(SetConfig(("loop",), {"end": UNSET}))
     bench.select("loop")
-    bench.session.do(SetConfig("loop", ("stop_when",), [{"condition": "evaluator"}]))
+    bench.session.do(SetConfig(("stop_when",), {"loop": [{"condition": "evaluator"}]}))
     router = bench.editor("evaluator").combo
     assert [router.itemText(row) for row in range(router.count())] == ["Automatic"]
 

@@ -50,11 +50,11 @@ def await_height(bench: Bench, change: Callable[[], object]) -> None:
 
 
 def broken_prompt(bench: Bench) -> None:
-    await_height(bench, lambda: bench.session.do(SetConfig("it", ("prompt",), "{{input")))
+    await_height(bench, lambda: bench.session.do(SetConfig(("prompt",), {"it": "{{input"})))
 
 
 def long_prompt(bench: Bench) -> None:
-    await_height(bench, lambda: bench.session.do(SetConfig("it", ("prompt",), "line\n" * 9)))
+    await_height(bench, lambda: bench.session.do(SetConfig(("prompt",), {"it": "line\n" * 9})))
 
 
 def undone_prompt(bench: Bench) -> None:
@@ -115,7 +115,7 @@ def test_the_line_that_is_typed_is_visible(low: Bench) -> None:
 def test_a_field_that_disappears_passes_the_focus_to_the_one_before(open_inspector: OpenInspector) -> None:
     bench = open_inspector(Workflow(nodes=(Node(id="it", type="loop"),)))
     bench.select("it")
-    bench.session.do(SetConfig("it", ("feedback_mode",), "append_window"))
+    bench.session.do(SetConfig(("feedback_mode",), {"it": "append_window"}))
     bench.editor("append_window").focus_path("")
     bench.session.undo()
     assert bench.editor("feedback_mode").combo.hasFocus()

@@ -52,7 +52,7 @@ def every_type(open_inspector: OpenInspector) -> Bench:
     """A document with a node of each type, with advanced fields expanded."""
     nodes = tuple(Node(id=spec.type, type=spec.type) for spec in builtin_registry())
     bench = open_inspector(Workflow(nodes=nodes))
-    bench.session.do(SetConfig("tool", ("tool",), "search_files"))
+    bench.session.do(SetConfig(("tool",), {"tool": "search_files"}))
     bench.inspector._is_advanced_open = True
     return bench
 
@@ -137,7 +137,7 @@ def test_nodes_of_one_type_share_a_form(open_inspector: OpenInspector) -> None:
     bench.select("draft")
     before = set(bench.page.findChildren(QWidget))
     bench.select("critique")
-    bench.session.do(SetConfig("critique", ("temperature",), 1))
+    bench.session.do(SetConfig(("temperature",), {"critique": 1}))
     bench.analyzed()
     assert set(bench.page.findChildren(QWidget)) == before
     assert bench.editor("temperature").number.text() == "1"
@@ -161,9 +161,9 @@ def test_changes_of_other_nodes_and_layout_update_no_field(open_inspector: OpenI
     shown = []
     bench.editor("prompt").show_value = shown.append
     bench.session.do(SetLayout(("nodes", "draft"), {"x": 1, "y": 2}))
-    bench.session.do(SetConfig("critique", ("prompt",), "other"))
+    bench.session.do(SetConfig(("prompt",), {"critique": "other"}))
     assert shown == []
-    bench.session.do(SetConfig("draft", ("temperature",), 1))
+    bench.session.do(SetConfig(("temperature",), {"draft": 1}))
     assert shown == ["Write: {{input}}"]
 
 
@@ -469,10 +469,10 @@ def test_widgets_added_later_are_in_tab_order(every_type: Bench) -> None:
     every_type.select("router")
     every_type.editor("branches").add.click()
     check_walk(every_type, "a branch more")
-    every_type.session.do(SetConfig("tool", ("tool",), "http_get"))
+    every_type.session.do(SetConfig(("tool",), {"tool": "http_get"}))
     every_type.select("tool")
     check_walk(every_type, "another tool")
-    every_type.session.do(SetConfig("tool", ("tool",), "write_file"))
+    every_type.session.do(SetConfig(("tool",), {"tool": "write_file"}))
     check_walk(every_type, "and another")
 
 

@@ -259,7 +259,7 @@ def test_advanced_button_counts_the_settings_behind_it(one_node: OneNode) -> Non
     fold = bench.page.form.advanced_button
     assert fold.text() == "More · 2 set"
     assert fold.accessibleName() == "More · 2 set"
-    bench.session.do(SetConfig("it", ("retries",), 0))
+    bench.session.do(SetConfig(("retries",), {"it": 0}))
     assert fold.text() == "More · 1 set"
 
 

@@ -73,7 +73,7 @@ def test_reasoning_effort_may_be_the_model_default(one_node: OneNode) -> None:
 def test_secret_in_extra_parameters_is_a_problem_of_the_field(one_node: OneNode) -> None:
     bench = one_node("llm")
     bench.editor("extra_parameters")
-    bench.session.do(SetConfig("it", ("extra_parameters",), {"api_key": "x"}))
+    bench.session.do(SetConfig(("extra_parameters",), {"it": {"api_key": "x"}}))
     bench.analyzed()
     bench.qtbot.waitUntil(lambda: bench.problems("extra_parameters") != [])
     assert '"api_key"' in bench.problems("extra_parameters")[0]

@@ -68,7 +68,7 @@ def test_connected_variables_stay_known_while_a_placeholder_is_open(open_inspect
 
 def test_placeholder_over_several_lines_is_highlighted(open_inspector: OpenInspector) -> None:
     bench, editor = at_merge(open_inspector)
-    bench.session.do(SetConfig("merge", ("template",), "{{critique}}\n{{\ndraft\n}}"))
+    bench.session.do(SetConfig(("template",), {"merge": "{{critique}}\n{{\ndraft\n}}"}))
     block = editor.edit.document().findBlockByNumber(2)
     assert block.text() == "draft"
     assert block.layout().formats()[0].length == 5
@@ -77,7 +77,7 @@ def test_placeholder_over_several_lines_is_highlighted(open_inspector: OpenInspe
 
 def test_surrogate_pairs_do_not_shift_highlighting(open_inspector: OpenInspector) -> None:
     bench, editor = at_merge(open_inspector)
-    bench.session.do(SetConfig("merge", ("template",), "😀😀 {{draft}} {{critique}}"))
+    bench.session.do(SetConfig(("template",), {"merge": "😀😀 {{draft}} {{critique}}"}))
     formats = editor.edit.document().firstBlock().layout().formats()
     assert [(found.start, found.length) for found in formats][:3] == [(5, 2), (7, 5), (12, 2)]
 
@@ -118,7 +118,7 @@ def test_completion_wraps_around_and_handles_tab_and_escape(open_inspector: Open
 
 def test_existing_braces_are_not_closed_twice(open_inspector: OpenInspector) -> None:
     bench, editor = at_merge(open_inspector)
-    bench.session.do(SetConfig("merge", ("template",), "{{dr }} x {{critique}}"))
+    bench.session.do(SetConfig(("template",), {"merge": "{{dr }} x {{critique}}"}))
     cursor = editor.edit.textCursor()
     cursor.setPosition(4)
     editor.edit.setTextCursor(cursor)
@@ -157,7 +157,7 @@ def test_no_completion_outside_placeholders(open_inspector: OpenInspector) -> No
 def test_expression_completes_without_braces(open_inspector: OpenInspector) -> None:
     bench = open_inspector(refine())
     bench.select("loop")
-    bench.session.do(SetConfig("loop", ("stop_when",), [{"condition": "until"}]))
+    bench.session.do(SetConfig(("stop_when",), {"loop": [{"condition": "until"}]}))
     edit = bench.editor("stop_when").entries[0].rows.rows["expression"].editor.edit
     edit.setFocus()
     QTest.keyClicks(edit, "size(out")

@@ -128,7 +128,7 @@ def test_title_of_the_tab_is_short_where_there_is_no_room(open_inspector: OpenIn
 
 def test_converged_loop_explains_its_exit_with_figures(open_inspector: OpenInspector, refine_script: Path) -> None:
     bench = at_result(open_inspector, "loop")
-    assert bench.session.do(SetConfig("loop", ("stop_when",), [{"condition": "stable_output", "threshold": 0.1}]))
+    assert bench.session.do(SetConfig(("stop_when",), {"loop": [{"condition": "stable_output", "threshold": 0.1}]}))
     bench.run(refine_script, task="a note")
     # "two" and "three" share one letter of five; "one" and "two" share none.
     assert mentions(bench.inspector.result.exit_reason.text(), "3 of 3: … 20% … (threshold 10%)")

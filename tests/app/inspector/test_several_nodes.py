@@ -176,7 +176,7 @@ def test_the_page_follows_changes_of_the_selection_and_of_the_document(several: 
     bench.select("a", "b")
     assert nodes_page(bench).form is not form
     assert bench.editor("seed").number.text() == "1"
-    bench.session.do(SetConfig("b", ("seed",), 2))
+    bench.session.do(SetConfig(("seed",), {"b": 2}))
     assert bench.editor("seed").number.text() == ""
     bench.session.do(RemoveNodes(("c",)))
     bench.select("a", "b")

@@ -57,7 +57,7 @@ def test_ports_come_first_with_the_titles_of_their_sources() -> None:
 
 
 def test_unconnected_port_is_marked() -> None:
-    flow, _ = SetConfig("merge", ("template",), "{{nobody}}").apply(refine())
+    flow, _ = SetConfig(("template",), {"merge": "{{nobody}}"}).apply(refine())
     found = names(flow, "merge", "template")
     assert not found["nobody"].connected
     assert found["draft"].connected, "its edge is there, though the text names it no more"
@@ -106,7 +106,7 @@ def test_every_offered_variable_passes_the_plan_check(
     for text in names(workflow, node_id, field, kind):
         before = workflow.node(node_id).config.get(field, "")  # its names keep the node in its loop
         written = f"{before} {{{{{text}}}}}" if kind is TextKind.TEMPLATE else f"{text} == {text}"
-        flow, _ = SetConfig(node_id, (field,), written).apply(workflow)
+        flow, _ = SetConfig((field,), {node_id: written}).apply(workflow)
         codes = {problem.code for problem in validate_structure(analyse(flow)) if problem.field == field}
         assert "unknown-name" not in codes, text
 

@@ -14,7 +14,7 @@ from app.settings.key_dialog import KeyDialog
 from app.window.command_palette import CommandPalette
 from app.window.crash_reporter import CrashDialog
 from app.window.run_dialog import InputField
-from engine.document.operations import SetDescription
+from engine.document.operations import SetText
 from engine.events import NodeStarted, NodeWaiting
 from engine.runner.options import RunOptions
 from tests.app.whole.conftest import CTRL, TEMPLATE, Whole
@@ -36,7 +36,7 @@ def fault(whole: Whole) -> None:
 
 
 def unsaved(whole: Whole) -> None:
-    whole.document.session.do(SetDescription("another"))
+    whole.document.session.do(SetText("description", "another"))
     whole.press(Qt.Key.Key_W, CTRL)
 
 

@@ -14,7 +14,7 @@ from PySide6.QtCore import QTimer
 import app.main
 from app.entry import main
 from app.workbench import Workbench
-from engine.document.operations import SetDescription
+from engine.document.operations import SetText
 
 BETWEEN_MS = 20
 
@@ -34,7 +34,7 @@ class EditedWorkbench(Workbench):
     def _type(self) -> None:
         if self.current is not None:
             number = next(self._numbers)
-            self.current.session.do(SetDescription(f"change {number}"))
+            self.current.session.do(SetText("description", f"change {number}"))
             self.current.session.seal()
             sys.stdout.write(f"{number} {time.time()}\n")
             sys.stdout.flush()

@@ -33,7 +33,7 @@ from app.window.bottom_panel import PANELS
 from app.window.document_page import DocumentPage
 from app.window.main_window import DEFAULT_WIDTHS, MIN_DOCUMENT_WIDTH
 from app.workbench import Workbench
-from engine.document.operations import SetConfig, SetName, SetSettings
+from engine.document.operations import SetConfig, SetSettings, SetText
 from tests.app.window.conftest import SELF_REFINE, MakeWindow, ended
 
 
@@ -173,7 +173,7 @@ def test_side_panels_leave_space_for_the_canvas_buttons(workbench: Workbench) ->
 def test_hidden_parts_of_the_bars_take_no_room(workbench: Workbench, self_refine: DocumentPage) -> None:
     workbench.window.resize(1280, 720)
     style().choose("dark", 1.5)
-    self_refine.session.do(SetName("Converging summary"))
+    self_refine.session.do(SetText("name", "Converging summary"))
     self_refine.session.do(SetSettings(("budget_usd",), 0.0001))
     state = workbench.status_bar.state
     state.set_full_text("Running: Draft, iteration 2 of 3 · ~129 tokens · < $0.0001 · 13.2 s")
@@ -283,7 +283,7 @@ def main_color(image: QImage) -> str:
 def test_icons_follow_the_theme(workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot, panel: str) -> None:
     workbench.runs.run(self_refine)
     ended(self_refine, qtbot)
-    self_refine.session.do(SetConfig("exit", ("loop",), "nothing"))
+    self_refine.session.do(SetConfig(("loop",), {"exit": "nothing"}))
     self_refine.session.select(["draft"])
     workbench.bottom_panel.unfold(panel)
     qtbot.waitUntil(lambda: len(visible_icons(workbench.window)) > 12)

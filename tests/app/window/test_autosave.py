@@ -26,7 +26,7 @@ from app.workbench import Workbench
 from engine.document import files
 from engine.document.files import load, save
 from engine.document.model import Node, Workflow
-from engine.document.operations import SetConfig, SetDescription
+from engine.document.operations import SetConfig, SetText
 from tests.app.conftest import MakeSession
 from tests.app.window.conftest import MakeWindow, await_files, open_file, press, saved, small
 from tests.closed_folder import close_folder
@@ -57,7 +57,7 @@ def test_changes_are_autosaved_beside_the_file_within_two_seconds(
     autosave = Autosave(session, folder)
 
     with qtbot.waitSignal(autosave.autosaved):
-        session.do(SetDescription("new"))
+        session.do(SetText("description", "new"))
 
     assert load(tmp_path / ".one.loop.json.autosave").description == "new"
     assert load(path).description == ""
@@ -70,7 +70,7 @@ def test_autosave_contains_no_secret(make_session: MakeSession, folder: Path, tm
     autosave = Autosave(session, folder)
     first = session.workflow.nodes[0].id
 
-    file = autosaved(autosave, qtbot, lambda: session.do(SetConfig(first, ("api_key",), "q7Zt4Lw9Xk2B")))
+    file = autosaved(autosave, qtbot, lambda: session.do(SetConfig(("api_key",), {first: "q7Zt4Lw9Xk2B"})))
 
     assert "q7Zt4Lw9Xk2B" not in file.read_text(encoding="utf-8")
     assert load(file).nodes_by_id[first].config["api_key"] == "(removed)"
@@ -88,7 +88,7 @@ def test_autosave_of_a_large_document_keeps_the_window_responsive(
     autosave = Autosave(session, folder)
 
     def change() -> None:
-        session.do(SetDescription("new"))
+        session.do(SetText("description", "new"))
         autosave.keep_now()
 
     file = autosaved(autosave, qtbot, change)
@@ -105,11 +105,11 @@ def test_continued_typing_does_not_postpone_the_autosave(
     path = saved(tmp_path)
     session = make_session(load(path), path)
     autosave = Autosave(session, folder)
-    session.do(SetDescription("0"))
+    session.do(SetText("description", "0"))
     left = autosave._timer.remainingTime()
 
     for number in range(50):
-        session.do(SetDescription(str(number)))
+        session.do(SetText("description", str(number)))
 
     assert autosave._timer.remainingTime() <= left
     qtbot.waitSignal(autosave.autosaved).wait()
@@ -124,11 +124,11 @@ def test_saving_and_undoing_delete_the_autosave(
     session = make_session(load(path), path)
     autosave = Autosave(session, folder)
 
-    file = autosaved(autosave, qtbot, lambda: session.do(SetDescription("new")))
+    file = autosaved(autosave, qtbot, lambda: session.do(SetText("description", "new")))
     session.save()
     qtbot.waitUntil(lambda: not file.exists())
 
-    file = autosaved(autosave, qtbot, lambda: session.do(SetDescription("newer")))
+    file = autosaved(autosave, qtbot, lambda: session.do(SetText("description", "newer")))
     session.undo()
     qtbot.waitUntil(lambda: list(tmp_path.glob(".*")) == [])
 
@@ -147,7 +147,7 @@ def test_changes_during_save_as_are_autosaved_beside_the_new_file(
     autosave = Autosave(session, folder, session)
 
     def change(text: str) -> None:
-        session.do(SetDescription(text))
+        session.do(SetText("description", text))
         autosave.keep_now()
 
     autosaved(autosave, qtbot, lambda: change("first"))
@@ -168,7 +168,7 @@ def test_document_without_a_file_is_autosaved_in_the_data_folder(
     session = make_session(small())
     autosave = Autosave(session, folder)
 
-    file = autosaved(autosave, qtbot, lambda: session.do(SetDescription("new")))
+    file = autosaved(autosave, qtbot, lambda: session.do(SetText("description", "new")))
     assert file.parent == folder
     session.save(tmp_path / "saved.loop.json")
 
@@ -182,7 +182,7 @@ def test_read_only_folder_falls_back_to_the_data_folder(
     session = make_session(small(), path)
     autosave = Autosave(session, folder)
 
-    file = autosaved(autosave, qtbot, lambda: session.do(SetDescription("new")))
+    file = autosaved(autosave, qtbot, lambda: session.do(SetText("description", "new")))
 
     assert file.parent == folder
     recovered = find_recovered(path, folder, small())
@@ -207,7 +207,7 @@ def test_full_disk_is_reported_once_until_autosave_works_again(
 
     monkeypatch.setattr(files.os, "fsync", full)
     for text in ("a", "b"):
-        session.do(SetDescription(text))
+        session.do(SetText("description", text))
         autosave.keep_now()
         qtbot.waitUntil(lambda: not autosave._worker.is_busy)
     monkeypatch.undo()
@@ -223,7 +223,7 @@ def test_unwritable_folders_are_reported(make_session: MakeSession, tmp_path: Pa
     autosave = Autosave(session, tmp_path / "file" / "data")
 
     with qtbot.waitSignal(autosave.failed) as reported:
-        session.do(SetDescription("new"))
+        session.do(SetText("description", "new"))
 
     assert mentions(reported.args[0], "No file … written in")
 
@@ -243,15 +243,15 @@ def test_slow_disk_does_not_block_and_the_latest_is_autosaved(
     session = make_session(small())
     autosave = Autosave(session, folder)
     autosave._timer.setInterval(0)
-    session.do(SetDescription("first"))
+    session.do(SetText("description", "first"))
     qtbot.waitUntil(lambda: autosave._worker.is_busy)
-    session.do(SetDescription("second"))
+    session.do(SetText("description", "second"))
     qtbot.waitSignal(autosave._timer.timeout).wait()
     may_go_on.set()
     qtbot.waitUntil(lambda: written == ["first", "second"])
     assert autosave.file is not None
 
-    session.do(SetDescription("third"))
+    session.do(SetText("description", "third"))
     may_go_on.clear()
     qtbot.waitUntil(lambda: autosave._worker.is_busy)
     session.mark_saved()
@@ -402,7 +402,7 @@ def test_editing_without_a_decision_preserves_recovered_changes(
 ) -> None:
     lost = tmp_path / ".one.loop.json.autosave"
 
-    file = autosaved(crashed.autosave, qtbot, lambda: crashed.session.do(SetDescription("new")))
+    file = autosaved(crashed.autosave, qtbot, lambda: crashed.session.do(SetText("description", "new")))
     assert file.parent == tmp_path / "data"
     crashed.session.save()
 

@@ -17,7 +17,7 @@ from app.window.document_page import DocumentPage
 from app.workbench import Workbench
 from engine.document import files
 from engine.document.files import load
-from engine.document.operations import SetDescription
+from engine.document.operations import SetText
 from engine.run_state.state import NodeState
 from tests.app.window.conftest import Answers, Script, answer, drafted, open_file, press, question, saved
 
@@ -84,7 +84,7 @@ def test_run_continues_in_the_background_and_notifies_of_its_end(
 def test_closing_a_running_tab_also_asks_about_unsaved_changes(
     workbench: Workbench, running: DocumentPage, qtbot: QtBot
 ) -> None:
-    running.session.do(SetDescription("new"))
+    running.session.do(SetText("description", "new"))
 
     QTest.keyClick(workbench.window, Qt.Key.Key_W, CONTROL)
     answer(workbench.window, "Stop")
@@ -144,7 +144,7 @@ def test_paused_run_continues_in_the_background(workbench: Workbench, self_refin
 
 
 def test_unsaved_changes_and_a_run_are_two_questions(workbench: Workbench, running: DocumentPage) -> None:
-    running.session.do(SetDescription("new"))
+    running.session.do(SetText("description", "new"))
 
     workbench.window.close()
     answer(workbench.window, "Don't save")
@@ -184,7 +184,7 @@ def changed(workbench: Workbench, tmp_path: Path, disk: Disk) -> DocumentPage:
     disk.may_go_on.set()
     document = open_file(workbench, saved(tmp_path))
     disk.may_go_on.clear()
-    document.session.do(SetDescription("first"))
+    document.session.do(SetText("description", "first"))
     return document
 
 
@@ -295,7 +295,7 @@ def test_changes_while_a_closing_tab_is_saved_are_asked_about(
 ) -> None:
     QTest.keyClick(workbench.window, Qt.Key.Key_W, CONTROL)
     answer(workbench.window, "Save")
-    changed.session.do(SetDescription("second"))
+    changed.session.do(SetText("description", "second"))
     disk.may_go_on.set()
     qtbot.waitUntil(lambda: not changed.session.is_saving)
 
@@ -311,7 +311,7 @@ def test_changes_while_a_closing_window_saves_are_asked_about(
 ) -> None:
     workbench.window.close()
     answer(workbench.window, "Save")
-    changed.session.do(SetDescription("second"))
+    changed.session.do(SetText("description", "second"))
     disk.may_go_on.set()
     qtbot.waitUntil(lambda: not changed.session.is_saving)
 
@@ -326,7 +326,7 @@ def test_save_during_save_as_goes_to_the_new_file(
 ) -> None:
     answers.to_save = tmp_path / "other.loop.json"
     workbench.documents.files.save_as(changed)
-    changed.session.do(SetDescription("second"))
+    changed.session.do(SetText("description", "second"))
     QTest.keyClick(workbench.window, Qt.Key.Key_S, CONTROL)
     disk.may_go_on.set()
     qtbot.waitUntil(lambda: not changed.session.is_saving)

@@ -316,7 +316,7 @@ def test_refused_action_is_shown_in_the_status_bar_and_fades(
     workbench.status_bar._shown.setInterval(0)
     workbench.status_bar._fading.setDuration(1)
 
-    self_refine.session.do(SetConfig("nobody", ("x",), 1))
+    self_refine.session.do(SetConfig(("x",), {"nobody": 1}))
     assert 'no node "nobody"' in workbench.status_bar.refusal.full_text
 
     qtbot.waitUntil(lambda: workbench.status_bar.refusal.full_text == "")
@@ -325,7 +325,7 @@ def test_refused_action_is_shown_in_the_status_bar_and_fades(
 def test_refusal_of_another_document_is_shown_with_its_name(workbench: Workbench, self_refine: DocumentPage) -> None:
     workbench.documents.new()
 
-    self_refine.session.do(SetConfig("nobody", ("x",), 1))
+    self_refine.session.do(SetConfig(("x",), {"nobody": 1}))
 
     assert workbench.status_bar.refusal.full_text.startswith("“Self-Refine”: There is no node")
 

@@ -59,7 +59,7 @@ def test_file_with_tools_runs_after_consent(workbench: Workbench, tmp_path: Path
     assert document.session.shown.view_model.status == "completed"
     qtbot.waitUntil(lambda: is_approved(document.session.workflow))
 
-    document.session.do(SetConfig("find", ("arguments",), {"query": "moon"}))
+    document.session.do(SetConfig(("arguments",), {"find": {"query": "moon"}}))
     workbench.runs.run(document)
     assert no_question(workbench)
     ended(document, qtbot)
@@ -70,7 +70,7 @@ def test_consent_is_for_the_workflow_that_was_shown(workbench: Workbench, tmp_pa
     workbench.runs.run(document)
     qtbot.waitUntil(lambda: not no_question(workbench))
     first = question(workbench.window)
-    document.session.do(SetConfig("find", ("tool",), "read_file"))  # as when a subflow is read
+    document.session.do(SetConfig(("tool",), {"find": "read_file"}))  # as when a subflow is read
     press(first, "Trust and run")
     qtbot.waitUntil(lambda: not no_question(workbench))
     assert document.session.shown.live is None
@@ -123,7 +123,7 @@ def test_own_workflow_never_asks_and_is_approved_on_save(workbench: Workbench, t
     workbench.runs.run(document)
     assert no_question(workbench)
     ended(document, qtbot)
-    document.session.do(SetConfig("find", ("arguments",), {"query": "sun"}))
+    document.session.do(SetConfig(("arguments",), {"find": {"query": "sun"}}))
     path = tmp_path / "mine.loop.json"
     document.session.save(path, lambda: workbench.documents.files.consent.remember(document.session.workflow))
     qtbot.waitUntil(lambda: is_approved(searching("sun")))
@@ -135,7 +135,7 @@ def test_workflow_edited_while_it_is_saved_is_approved_as_it_was_saved(
     document = workbench.documents.open_copy(searching())
     document.session.path = tmp_path / "mine.loop.json"
     workbench.documents.files.save(document)
-    document.session.do(SetConfig("find", ("arguments",), {"query": "sun"}))
+    document.session.do(SetConfig(("arguments",), {"find": {"query": "sun"}}))
     qtbot.waitUntil(lambda: not document.session.is_saving and not workbench.documents.files.consent._worker.is_busy)
     assert is_approved(searching())
     assert not is_approved(searching("sun"))
@@ -274,7 +274,7 @@ def test_own_change_of_a_subflow_does_not_ask(
 ) -> None:
     inner = open_file(workbench, tmp_path / "inner.loop.json")
     inner.session.is_trusted = True
-    assert inner.session.do(SetConfig("find", ("arguments",), {"query": "moon"}))
+    assert inner.session.do(SetConfig(("arguments",), {"find": {"query": "moon"}}))
     workbench.documents.files.save(inner)
     qtbot.waitUntil(lambda: query_in(trusted) == "moon")
 
@@ -287,7 +287,7 @@ def test_untrusted_file_chosen_as_a_subflow_asks(workbench: Workbench, tmp_path:
     document.session.save(tmp_path / "mine.loop.json")
     qtbot.waitUntil(lambda: not document.session.is_saving)
 
-    assert document.session.do(SetConfig("part", ("file",), "theirs.loop.json"))
+    assert document.session.do(SetConfig(("file",), {"part": "theirs.loop.json"}))
     qtbot.waitUntil(lambda: query_in(document) == "tides")
 
     assert asked_before_it_runs(workbench, document, qtbot)

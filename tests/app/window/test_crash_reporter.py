@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 from app.window.crash_reporter import MESSAGE, CrashDialog, CrashReporter
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench
-from engine.document.operations import SetDescription
+from engine.document.operations import SetText
 from engine.errors import EngineError
 
 
@@ -104,7 +104,7 @@ def test_crash_autosaves_unsaved_work_at_once(workbench: Workbench, self_refine:
 
     before = sys.excepthook, threading.excepthook
     guard = report_crashes(workbench)
-    self_refine.session.do(SetDescription("new"))
+    self_refine.session.do(SetText("description", "new"))
     self_refine.autosave._timer.setInterval(1_000_000)
     error = raised(ValueError("odd"))
 

@@ -28,7 +28,7 @@ def wrapped(workbench: Workbench, document: DocumentPage) -> DocumentPage:
 
 def edited_and_saved(workbench: Workbench, inner: DocumentPage, qtbot: QtBot) -> None:
     model = next(node.id for node in inner.session.workflow.nodes if node.type == "llm")
-    inner.session.do(SetConfig(model, ("prompt",), "Another prompt: {{input}}"))
+    inner.session.do(SetConfig(("prompt",), {model: "Another prompt: {{input}}"}))
     with qtbot.waitSignal(inner.session.saved):
         workbench.documents.files.save(inner)
 
@@ -61,7 +61,7 @@ def test_edits_while_it_is_saved_stay_in_it(
     model = next(node.id for node in inner.session.workflow.nodes if node.type == "llm")
     with qtbot.waitSignal(inner.session.saved):
         workbench.documents.files.save(inner)
-        inner.session.do(SetConfig(model, ("prompt",), "Another prompt: {{input}}"))
+        inner.session.do(SetConfig(("prompt",), {model: "Another prompt: {{input}}"}))
     assert prompt(self_refine) == before
 
 

@@ -25,7 +25,7 @@ from engine.document import files
 from engine.document.builder import Builder
 from engine.document.files import load, save
 from engine.document.model import Workflow
-from engine.document.operations import RemoveNodes, SetDescription, SetTitle
+from engine.document.operations import RemoveNodes, SetText, SetTitle
 from engine.nodes.node_registry import Registry
 from engine.plan.structure import Structure, analyse
 from tests.app.drag_and_drop import drag_and_drop
@@ -48,7 +48,7 @@ SHIFT = Qt.KeyboardModifier.ShiftModifier
 
 
 def change(document: DocumentPage, text: str = "Something else.") -> None:
-    assert document.session.do(SetDescription(text))
+    assert document.session.do(SetText("description", text))
 
 
 def save_by_key(workbench: Workbench, qtbot: QtBot) -> None:
@@ -856,9 +856,9 @@ def test_image_is_written_beside_the_window_which_says_so(
 
 
 def test_tab_title_follows_the_workflow_name(workbench: Workbench, self_refine: DocumentPage) -> None:
-    from engine.document.operations import SetName
+    from engine.document.operations import SetText
 
-    self_refine.session.do(SetName("Better & better"))
+    self_refine.session.do(SetText("name", "Better & better"))
 
     assert titles(workbench) == ["Better && better •"]
     assert workbench.window.windowTitle() == "Better & better[*] – Loopwright"

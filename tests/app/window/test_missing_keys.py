@@ -166,7 +166,7 @@ def test_problem_follows_the_models_of_the_document_and_of_the_settings(
     assert missing(document) == []
     preferences.set(default_model="anthropic/claude-haiku-4-5")
     qtbot.waitUntil(lambda: missing(document) == [("draft", "model", "add_key:anthropic")])
-    document.session.do(SetConfig("draft", ("model",), "openai/mine"))
+    document.session.do(SetConfig(("model",), {"draft": "openai/mine"}))
     qtbot.waitUntil(lambda: missing(document) == OPENAI)
     preferences.set(servers=(CustomServer(model="openai/mine", address="http://localhost:9/v1"),))
     qtbot.waitUntil(lambda: missing(document) == [])
@@ -183,7 +183,7 @@ def test_answer_for_a_model_that_was_replaced_meanwhile_is_ignored(
 
     monkeypatch.setattr(ring, "get_password", wait)
     document = open_flow(workbench, tmp_path, model="openai/gpt-4o")
-    document.session.do(SetConfig("draft", ("model",), "embedded:smollm2-135m"))
+    document.session.do(SetConfig(("model",), {"draft": "embedded:smollm2-135m"}))
     qtbot.waitSignal(document.session.analyzed).wait()
     is_replaced.set()
     qtbot.waitUntil(lambda: answered.is_set() and not workbench.keys._worker.is_busy)

@@ -11,7 +11,7 @@ from PySide6.QtTest import QTest
 
 from app.gallery import gallery as gallery_templates
 from app.theme.widgets import MessageBar
-from engine.document.operations import SetDescription
+from engine.document.operations import SetText
 from tests.app.window.conftest import SELF_REFINE, MakeWindow, open_file, question, saved
 from tests.wording import mentions
 
@@ -40,7 +40,7 @@ def test_missing_template_folder_is_reported(templates: Path, make_window: MakeW
 def test_template_deleted_while_running_is_reported(templates: Path, make_window: MakeWindow, tmp_path: Path) -> None:
     workbench = make_window()
     document = open_file(workbench, saved(tmp_path))
-    document.session.do(SetDescription("Something else."))
+    document.session.do(SetText("description", "Something else."))
     workbench.tabs.show_start()
     shutil.rmtree(templates)
 

@@ -113,7 +113,7 @@ def test_file_runs_and_a_missing_one_offers_another_model(
     assert view_model is not None
     assert (view_model.status, view_model.cost_usd) == ("completed", 0.0)
 
-    document.session.do(SetConfig("draft", ("model",), "gguf:none"))
+    document.session.do(SetConfig(("model",), {"draft": "gguf:none"}))
     workbench.runs.run(document)
     qtbot.waitUntil(lambda: document.session.shown.view_model is not view_model and ended(document))
     assert document.session.shown.view_model is not None

@@ -73,7 +73,7 @@ def test_click_on_a_problem_goes_to_node_and_field(
     workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
 ) -> None:
     with qtbot.waitSignal(self_refine.session.analyzed):
-        self_refine.session.do(SetConfig("draft", ("prompt",), "{{loop.nothing}}"))
+        self_refine.session.do(SetConfig(("prompt",), {"draft": "{{loop.nothing}}"}))
     workbench.bottom_panel.unfold("problems")
     qtbot.waitUntil(lambda: row(self_refine, "unknown-name").isVisible())
 
@@ -145,7 +145,7 @@ def test_unchanged_problem_rows_are_not_rebuilt(workbench: Workbench, self_refin
     before = self_refine.problems.rows
 
     with qtbot.waitSignal(self_refine.session.analyzed):
-        self_refine.session.do(SetConfig("draft", ("system",), "Be brief."))
+        self_refine.session.do(SetConfig(("system",), {"draft": "Be brief."}))
 
     assert self_refine.problems.rows == before
 
@@ -204,7 +204,7 @@ def test_a_new_node_shows_no_problem_until_there_was_the_chance_to_solve_it(work
     assert workbench.status_bar.problems.text() == "1 error"
     assert document.canvas.view.nodes["router"].problem_text == ""
     with qtbot.waitSignal(session.analyzed):
-        session.do(SetConfig("router", ("max_tokens",), -1))
+        session.do(SetConfig(("max_tokens",), {"router": -1}))
     assert {problem.field for problem in session.problems_of("router")} >= {"max_tokens"}
     session.select([])
     assert session.visible_problems == session.problems

@@ -390,7 +390,7 @@ def test_edits_during_a_run_are_noted_on_the_page(
     script({"text": "sea", "delay_s": 0.2})
     document = open_flow(workbench, tmp_path)
     QTest.keyClick(workbench.window, Qt.Key.Key_F5)
-    document.session.do(SetConfig("draft", ("prompt",), "Something else."))
+    document.session.do(SetConfig(("prompt",), {"draft": "Something else."}))
 
     assert "has changed since this run" in document.bars.text("changed")
     ended(document, qtbot)
@@ -467,7 +467,7 @@ def test_results_stay_when_the_next_run_cannot_start(
     run_id, ran, expected = session.shown.run_id, session.shown.workflow, workbench.notifier.last_text
     monkeypatch.setattr(workbench.window, "isActiveWindow", lambda: False)
     preferences.set(default_model=f"scripted:{tmp_path / 'gone.json'}")
-    session.do(SetConfig("draft", ("prompt",), "Something else."))
+    session.do(SetConfig(("prompt",), {"draft": "Something else."}))
 
     workbench.runs.run(self_refine)
     ended(self_refine, qtbot)
@@ -619,7 +619,7 @@ def test_changed_sample_is_used_by_the_next_run(workbench: Workbench, tmp_path: 
     ended(document, qtbot)
     assert document.session.shown.view_model.node("text").outputs == {"value": "the sea"}
 
-    document.session.do(SetConfig("text", ("default",), "the moon"))
+    document.session.do(SetConfig(("default",), {"text": "the moon"}))
     workbench.runs.run(document)
     ended(document, qtbot)
     assert document.session.shown.view_model.node("text").outputs == {"value": "the moon"}

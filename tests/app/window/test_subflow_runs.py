@@ -136,7 +136,7 @@ def test_subflow_run_is_read_only_and_links_to_its_workflow(workbench: Workbench
     part = opened(workbench, document, qtbot)
     refused: list[str] = []
     part.session.refused.connect(refused.append)
-    assert not part.session.do(SetConfig("draft", ("prompt",), "Other"))
+    assert not part.session.do(SetConfig(("prompt",), {"draft": "Other"}))
     assert refused == [SUBFLOW_READ_ONLY]
     workbench.refresh_actions()
     assert not workbench.actions_by_name["run"].isEnabled()
@@ -198,8 +198,8 @@ def test_next_run_is_followed_with_the_same_subflow(workbench: Workbench, script
     ended(document, qtbot)
     assert output_of(part, "draft") == "again"
 
-    other, _ = SetConfig("draft", ("prompt",), "Other: {{input}}").apply(inner())
-    document.session.do(SetConfig("part", ("workflow",), json.loads(dumps(other))))
+    other, _ = SetConfig(("prompt",), {"draft": "Other: {{input}}"}).apply(inner())
+    document.session.do(SetConfig(("workflow",), {"part": json.loads(dumps(other))}))
     script("other")
     workbench.runs.run(document)
     ended(document, qtbot)

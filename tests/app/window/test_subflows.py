@@ -60,7 +60,7 @@ def test_subflow_follows_its_file_and_respects_undo(workbench: Workbench, tmp_pa
     document = open_file(workbench, saved(tmp_path, "outer.loop.json", around("inner.loop.json")))
     qtbot.waitUntil(lambda: copy_of(document) is not None)
     inner = open_file(workbench, inner_path)
-    inner.session.do(SetConfig("draft", ("prompt",), "Other {{input}}."))
+    inner.session.do(SetConfig(("prompt",), {"draft": "Other {{input}}."}))
     workbench.documents.files.save(inner)
     qtbot.waitUntil(lambda: copy_of(document)["nodes"][1]["config"]["prompt"] == "Other {{input}}.")
 
@@ -82,7 +82,7 @@ def test_subflow_file_changed_during_a_run_is_read_afterwards(
     workbench.runs.run(document)
     assert document.session.shown.live is not None
     inner = open_file(workbench, inner_path)
-    inner.session.do(SetConfig("draft", ("prompt",), "Other {{input}}."))
+    inner.session.do(SetConfig(("prompt",), {"draft": "Other {{input}}."}))
     workbench.documents.files.save(inner)
     qtbot.waitUntil(lambda: not inner.session.is_saving)
     subflows = workbench.subflows.refreshers[document]
@@ -98,7 +98,7 @@ def test_missing_subflow_file_is_reported(workbench: Workbench, tmp_path: Path, 
     document = open_file(workbench, saved(tmp_path, "outer.loop.json", around("gone.loop.json")))
     qtbot.waitUntil(lambda: mentions(document.bars.text("subflow"), "gone.loop.json: … cannot be opened"))
     saved(tmp_path, "gone.loop.json")
-    document.session.do(SetConfig("part", ("file",), "./gone.loop.json"))
+    document.session.do(SetConfig(("file",), {"part": "./gone.loop.json"}))
     qtbot.waitUntil(lambda: copy_of(document) is not None)
     assert document.bars.text("subflow") == ""
 
@@ -170,6 +170,6 @@ def test_changes_made_while_it_is_saved_elsewhere_stay_unsaved(
     (tmp_path / "other").mkdir()
     with qtbot.waitSignal(document.session.saved):
         document.session.save(tmp_path / "other" / "outer.loop.json")
-        document.session.do(SetConfig("part", ("retries",), 1))
+        document.session.do(SetConfig(("retries",), {"part": 1}))
     assert document.session.is_modified
     assert document.session.workflow.node("part").config["file"] == "../inner.loop.json"

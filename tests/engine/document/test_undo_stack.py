@@ -15,10 +15,8 @@ from engine.document.operations import (
     OperationError,
     RemoveNodes,
     SetConfig,
-    SetConfigs,
-    SetDescription,
-    SetName,
     SetSettings,
+    SetText,
     SetTitle,
 )
 from engine.document.undo_stack import UndoStack
@@ -32,7 +30,7 @@ FLOW = Workflow(nodes=(Node(id="a", type="x", config={"p": ""}), Node(id="b", ty
 def test_steps_are_undone_and_redone_with_their_titles() -> None:
     history = UndoStack(FLOW)
     assert (history.undo_title, history.redo_title) == (None, None)
-    history.do(Connect("a.x", "b.x"))
+    history.do(Connect.between("a.x", "b.x"))
     history.do(RemoveNodes(("a",)))
     assert history.undo_title == "Remove a"
     assert [str(edge) for edge in history.undo().edges] == ["a.x -> b.x"]
@@ -54,16 +52,16 @@ def test_empty_undo_and_redo_are_reported() -> None:
 
 def test_new_step_clears_the_redo_steps() -> None:
     history = UndoStack(FLOW)
-    history.do(SetName("n"))
+    history.do(SetText("name", "n"))
     history.undo()
-    history.do(SetName("m"))
+    history.do(SetText("name", "m"))
     assert history.redo_title is None
     assert history.workflow.name == "m"
 
 
 def test_failed_operation_changes_nothing() -> None:
     history = UndoStack(FLOW)
-    history.do(SetName("n"))
+    history.do(SetText("name", "n"))
     history.undo()
     with pytest.raises(OperationError):
         history.do(RemoveNodes(("gone",)))
@@ -73,7 +71,7 @@ def test_failed_operation_changes_nothing() -> None:
 def test_typing_in_a_field_is_one_step() -> None:
     history = UndoStack(FLOW)
     for text in ("h", "he", "hel"):
-        history.do(SetConfig("a", ("p",), text))
+        history.do(SetConfig(("p",), {"a": text}))
     assert history.workflow.node("a").config == {"p": "hel"}
     assert history.undo() == FLOW
     assert history.undo_title is None
@@ -84,10 +82,10 @@ def test_typing_in_a_field_is_one_step() -> None:
     ("first", "second"),
     [
         (SetTitle("a", "t"), SetTitle("a", "ti")),
-        (SetConfigs(("p",), {"a": "t", "b": "t"}), SetConfigs(("p",), {"a": "ti", "b": "ti"})),
+        (SetConfig(("p",), {"a": "t", "b": "t"}), SetConfig(("p",), {"a": "ti", "b": "ti"})),
         (SetSettings(("model",), "m"), SetSettings(("model",), "mo")),
-        (SetName("n"), SetName("na")),
-        (SetDescription("d"), SetDescription("de")),
+        (SetText("name", "n"), SetText("name", "na")),
+        (SetText("description", "d"), SetText("description", "de")),
     ],
 )
 def test_typing_a_title_setting_name_or_description_is_one_step(first: Operation, second: Operation) -> None:
@@ -102,18 +100,18 @@ def test_typing_a_title_setting_name_or_description_is_one_step(first: Operation
 @pytest.mark.parametrize(
     "other",
     [
-        SetConfig("a", ("q",), 1),
-        SetConfig("b", ("p",), 1),
-        SetConfigs(("p",), {"b": 1}),
+        SetConfig(("q",), {"a": 1}),
+        SetConfig(("p",), {"b": 1}),
+        SetConfig(("p",), {"a": "1", "b": "1"}),
         SetTitle("a", "t"),
         AddNodes((Node(id="c", type="x"),)),
     ],
 )
 def test_another_change_starts_another_step(other: Operation) -> None:
     history = UndoStack(FLOW)
-    history.do(SetConfig("a", ("p",), "1"))
+    history.do(SetConfig(("p",), {"a": "1"}))
     history.do(other)
-    history.do(SetConfig("a", ("p",), "2"))
+    history.do(SetConfig(("p",), {"a": "2"}))
     assert history.undo().node("a").config["p"] == "1"
     history.undo()
     assert history.undo_title == "Change p of a"
@@ -121,21 +119,21 @@ def test_another_change_starts_another_step(other: Operation) -> None:
 
 def test_seal_save_undo_and_redo_end_a_step() -> None:
     history = UndoStack(FLOW)
-    history.do(SetConfig("a", ("p",), "1"))
+    history.do(SetConfig(("p",), {"a": "1"}))
     history.seal()
-    history.do(SetConfig("a", ("p",), "2"))
+    history.do(SetConfig(("p",), {"a": "2"}))
     history.mark_saved()
-    history.do(SetConfig("a", ("p",), "3"))
+    history.do(SetConfig(("p",), {"a": "3"}))
     history.undo()
     history.redo()
-    history.do(SetConfig("a", ("p",), "4"))
+    history.do(SetConfig(("p",), {"a": "4"}))
     assert [history.undo().node("a").config["p"] for _ in range(4)] == ["3", "2", "1", ""]
 
 
 def test_modified_means_different_from_the_saved_document() -> None:
     history = UndoStack(FLOW)
     assert not history.is_modified
-    history.do(SetName("n"))
+    history.do(SetText("name", "n"))
     assert history.is_modified
     history.undo()
     assert not history.is_modified
@@ -150,10 +148,10 @@ def test_modified_means_different_from_the_saved_document() -> None:
 
 def test_unreachable_saved_document_stays_modified() -> None:
     history = UndoStack(FLOW)
-    history.do(SetName("n"))
+    history.do(SetText("name", "n"))
     history.mark_saved()
     history.undo()
-    history.do(SetName("m"))
+    history.do(SetText("name", "m"))
     assert history.is_modified
     history.undo()
     assert history.is_modified
@@ -161,10 +159,10 @@ def test_unreachable_saved_document_stays_modified() -> None:
 
 def test_state_saved_during_later_changes_is_the_saved_one() -> None:
     history = UndoStack(FLOW)
-    history.do(SetName("written"))
+    history.do(SetText("name", "written"))
     written = history.state
     history.seal()
-    history.do(SetName("typed meanwhile"))
+    history.do(SetText("name", "typed meanwhile"))
 
     history.mark_saved(written)
 

@@ -150,11 +150,11 @@ def edits(draw: st.DrawFn, workflow: Workflow, whole: Played) -> list[Operation]
     }
     if node.type in texts:
         value = 2 if node.type == "loop" else "edited {{input}}"
-        choices += [SetConfig(node.id, (texts[node.type],), value)] * 3
+        choices += [SetConfig((texts[node.type],), {node.id: value})] * 3
     if node.type == "transform" or node.type in {"llm", "agent"}:
-        choices.append(SetConfig(node.id, ("output_key",), draw(st.sampled_from(["", "x", "y"]))))
+        choices.append(SetConfig(("output_key",), {node.id: draw(st.sampled_from(["", "x", "y"]))}))
     if node.type == "input":
-        choices.append(SetConfig(node.id, ("default",), "another seed"))
+        choices.append(SetConfig(("default",), {node.id: "another seed"}))
     outputs = values(whole).get(node.id)
     if outputs:
         port = draw(st.sampled_from(list(outputs)))

@@ -131,14 +131,14 @@ async def test_until_uses_stored_outputs_again_where_nothing_before_changed() ->
 async def test_until_runs_what_was_edited_and_everything_between() -> None:
     bench = Bench(CHAIN)
     await bench.run()
-    bench.edit(SetConfig("plan", ("prompt",), "Plan better: {{input}}"))
+    bench.edit(SetConfig(("prompt",), {"plan": "Plan better: {{input}}"}))
     assert called(await bench.until("polish")) == ["plan", "draft", "polish"]
 
 
 async def test_only_runs_the_node_with_the_values_of_the_last_run() -> None:
     bench = Bench(CHAIN)
     whole = await bench.run()
-    bench.edit(SetConfig("draft", ("prompt",), "Write: {{input}}"))
+    bench.edit(SetConfig(("prompt",), {"draft": "Write: {{input}}"}))
     played = await bench.part(Extent.ONLY, "draft")
     assert called(played) == ["draft"]
     assert played.model.calls[0].prompt == f"Write: {whole.output_of('plan')}"
@@ -203,7 +203,7 @@ async def test_missing_values_are_refused_with_the_nodes_that_lack_them(extent: 
     assert never.value.nodes == ("plan",)
     assert f"“{NAMES['plan']}” has not run" in never.value.message
     await bench.run()
-    bench.edit(SetConfig("plan", ("temperature",), 1.0))
+    bench.edit(SetConfig(("temperature",), {"plan": 1.0}))
     with pytest.raises(MissingValuesError) as changed:
         await bench.part(extent, "draft")
     assert changed.value.nodes == ("plan",)
@@ -211,11 +211,11 @@ async def test_missing_values_are_refused_with_the_nodes_that_lack_them(extent: 
 
 
 EDITS: dict[str, tuple[Operation, ...]] = {
-    "prompt": (SetConfig("plan", ("prompt",), "{{input}}"),),
+    "prompt": (SetConfig(("prompt",), {"plan": "{{input}}"}),),
     "disabled": (SetEnabled("plan", False),),
     "pinned": (SetPinned("plan", {"output": "p"}),),
-    "connection": (Disconnect("text.value", "plan.input"), Connect("aside.output", "plan.input")),
-    "model": (SetConfig("plan", ("model",), "other"),),
+    "connection": (Disconnect("text.value", "plan.input"), Connect.between("aside.output", "plan.input")),
+    "model": (SetConfig(("model",), {"plan": "other"}),),
 }
 
 
@@ -232,7 +232,9 @@ async def test_a_new_title_position_or_node_beside_makes_nothing_stale() -> None
     bench = Bench(CHAIN)
     await bench.run()
     bench.edit(
-        SetTitle("plan", "The plan"), SetConfig("aside", ("prompt",), "new"), SetConfig("text", ("description",), "d")
+        SetTitle("plan", "The plan"),
+        SetConfig(("prompt",), {"aside": "new"}),
+        SetConfig(("description",), {"text": "d"}),
     )
     assert called(await bench.until("draft")) == ["draft"]
 
@@ -290,9 +292,9 @@ async def test_inputs_keep_their_values_behind_a_pinned_loop(extent: Extent) -> 
 
 async def test_a_default_that_was_used_follows_the_document() -> None:
     bench = Bench(CHAIN)
-    bench.edit(SetConfig("text", ("default",), "old"))
+    bench.edit(SetConfig(("default",), {"text": "old"}))
     await bench.run(inputs={})
-    bench.edit(SetConfig("text", ("default",), "new"))
+    bench.edit(SetConfig(("default",), {"text": "new"}))
     played = await bench.until("plan")
     assert played.model.calls[0].prompt == "Plan: new"
 
@@ -326,7 +328,7 @@ async def test_the_iterations_of_a_loop_that_is_used_again_are_kept() -> None:
 async def test_an_edit_in_a_body_makes_the_loop_stale() -> None:
     bench = Bench(LOOP)
     await bench.run()
-    bench.edit(SetConfig("draft", ("prompt",), "New: {{input}}"))
+    bench.edit(SetConfig(("prompt",), {"draft": "New: {{input}}"}))
     assert called(await bench.until("polish")) == ["loop[0].draft", "loop[1].draft", "polish"]
 
 
@@ -368,7 +370,7 @@ async def test_an_edit_before_a_pinned_node_makes_nothing_after_it_stale() -> No
     bench = Bench(CHAIN)
     bench.edit(SetPinned("draft", {"output": "pinned"}))
     await bench.run()
-    bench.edit(SetConfig("plan", ("prompt",), "New: {{input}}"))
+    bench.edit(SetConfig(("prompt",), {"plan": "New: {{input}}"}))
     assert called(await bench.part(Extent.ONLY, "polish")) == ["polish"]
 
 
@@ -394,7 +396,7 @@ async def test_a_named_state_is_a_value_that_a_node_needs() -> None:
     whole = await bench.run()
     played = await bench.part(Extent.ONLY, "draft")
     assert played.model.calls[0].prompt == f"About {whole.output_of('plan')}: m"
-    bench.edit(SetConfig("plan", ("temperature",), 1.0))
+    bench.edit(SetConfig(("temperature",), {"plan": 1.0}))
     with pytest.raises(MissingValuesError) as missing:
         await bench.part(Extent.ONLY, "draft")
     assert missing.value.nodes == ("plan",)
@@ -416,9 +418,9 @@ NAMED = flow(
     "edits",
     [
         [RemoveNodes(("plan",))],
-        [SetConfig("plan", ("output_key",), "other")],
-        [SetConfig("aside", ("output_key",), "plan")],
-        [SetConfig("plan", ("output_key",), "other"), SetPinned("plan", {"output": "plan #1"})],
+        [SetConfig(("output_key",), {"plan": "other"})],
+        [SetConfig(("output_key",), {"aside": "plan"})],
+        [SetConfig(("output_key",), {"plan": "other"}), SetPinned("plan", {"output": "plan #1"})],
     ],
     ids=["removed", "another name", "one more", "pinned to its output with another name"],
 )
@@ -432,7 +434,7 @@ async def test_a_node_is_stale_if_other_nodes_set_the_state_that_it_reads(edits:
 async def test_a_node_that_only_gets_another_name_for_its_state_leaves_others_alone() -> None:
     bench = Bench(NAMED)
     await bench.run()
-    bench.edit(SetConfig("aside", ("output_key",), "other"))
+    bench.edit(SetConfig(("output_key",), {"aside": "other"}))
     assert called(await bench.until("polish")) == ["polish"]
 
 
@@ -460,7 +462,7 @@ async def test_a_failed_node_runs_again_and_what_was_before_it_does_not() -> Non
         )
     )
     await bench.run(ends="failed")
-    bench.edit(SetConfig("check", ("expression",), "true"))
+    bench.edit(SetConfig(("expression",), {"check": "true"}))
     played = await bench.part(Extent.ONLY, "check")
     assert called(played) == []
     assert played.ran == {"text", "plan", "check"}
@@ -468,7 +470,7 @@ async def test_a_failed_node_runs_again_and_what_was_before_it_does_not() -> Non
 
 async def test_the_value_of_a_node_that_failed_and_let_the_run_continue_is_not_used_again() -> None:
     bench = Bench(CHAIN)
-    bench.edit(SetConfig("plan", ("retries",), 0), SetConfig("plan", ("on_error",), "continue"))
+    bench.edit(SetConfig(("retries",), {"plan": 0}), SetConfig(("on_error",), {"plan": "continue"}))
     models = FakeModels(FunctionModel(lambda call: "" if call.path == "plan" else bench.answer(call)))
     failing = await finish(*begin(bench.workflow, models, store=bench.store, source="w.loop.json"))
     assert failing.result.status == "completed"
@@ -482,7 +484,7 @@ async def test_the_value_of_a_node_that_failed_and_let_the_run_continue_is_not_u
 
 async def test_errors_of_nodes_outside_of_the_part_do_not_matter() -> None:
     bench = Bench(CHAIN)
-    bench.edit(SetConfig("polish", ("prompt",), "{{input"), SetConfig("aside", ("temperature",), "warm"))
+    bench.edit(SetConfig(("prompt",), {"polish": "{{input"}), SetConfig(("temperature",), {"aside": "warm"}))
     assert called(await bench.until("draft", {"text": "x"})) == ["plan", "draft"]
     with pytest.raises(DocumentError):
         await bench.until("polish", {"text": "x"})
@@ -508,7 +510,7 @@ async def test_a_partial_run_is_a_fork_of_the_last_run_and_costs_only_what_it_ru
 
 async def test_a_resumed_partial_run_stays_partial() -> None:
     bench = Bench(CHAIN)
-    bench.edit(SetConfig("draft", ("retries",), 0))
+    bench.edit(SetConfig(("retries",), {"draft": 0}))
     failing = FakeModels(FunctionModel(lambda call: "" if call.path == "draft" else "fine"))
     given = options(failing, store=bench.store, source="w.loop.json")
     planned = plan_partial_run(bench.store, bench.workflow, Part(Extent.UNTIL, "draft"), {"text": "x"}, given)
