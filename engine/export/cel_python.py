@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from engine.errors import EngineError
 from engine.expr.scope import plain_path
-from engine.expr.syntax import CHAINS, argument_trees, literal_value, parse, trees, unwrap
+from engine.expr.syntax import CALLS, CHAINS, NAMES, SUFFIXES, argument_trees, literal_value, parse, trees, unwrap
 
 if TYPE_CHECKING:
     from lark import Token
@@ -53,8 +53,6 @@ _METHODS: Final = {
     "replace": "replace",
 }
 _FUNCTIONS: Final = {"size": "len", "int": "int", "double": "float", "string": "to_text", "matches": "matches"}
-_NAMES: Final = frozenset({"ident", "dot_ident"})
-_SUFFIXES: Final = frozenset({"member_dot", "member_dot_arg", "member_index"})
 
 
 def call(function: str, *arguments: ast.expr) -> ast.expr:
@@ -136,18 +134,18 @@ class _Translator:
 
     def _member(self, tree: Node) -> ast.expr:
         suffixes: list[Node] = []
-        while tree.data in _SUFFIXES:
+        while tree.data in SUFFIXES:
             suffixes.append(tree)
             tree = unwrap(trees(tree)[0])
         suffixes.reverse()
-        if tree.data in _NAMES and str(tree.children[0]) != self._bound:
+        if tree.data in NAMES and str(tree.children[0]) != self._bound:
             path = [str(tree.children[0])]
             while suffixes and suffixes[0].data == "member_dot":
                 path.append(str(suffixes.pop(0).children[1]))
             value = self._read(tuple(path))
-        elif tree.data in _NAMES:
+        elif tree.data in NAMES:
             value = ast.Name(_variable(str(tree.children[0])))
-        elif tree.data in {"ident_arg", "dot_ident_arg"}:
+        elif tree.data in CALLS:
             value = self._call(tree)
         else:
             value = self.translate(tree)

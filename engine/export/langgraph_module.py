@@ -94,6 +94,15 @@ RUNTIME_MODULES: Final = (
     "engine.lenient_json",
     "engine.nodes.structured_replies",
 )
+_ENGINE_DEFINITIONS: Final = (
+    ("engine.nodes.context", "with_note"),
+    ("engine.nodes.aggregator", "most_frequent"),
+    ("engine.expr.functions", "divide"),
+    ("engine.expr.functions", "remainder"),
+    ("engine.plan.validation", "RECORD_MEMBERS"),
+)
+"""Definitions of the engine that are copied as the runtime functions are."""
+
 _PLAIN_IMPORTS: Final = ("json", "math", "os", "re", "sys", "time", "unicodedata", "warnings")
 _STANDARD_IMPORTS: Final = {
     "collections.abc": ("Callable", "Iterable", "Iterator", "Mapping", "Sequence"),
@@ -190,7 +199,7 @@ def _constants(settings: Settings, parameters: dict[str, InputConfig], graph: Gr
 
 def _runtime_sources(body: str, condition_modules: Iterable[str]) -> list[str]:
     """The sources of the runtime functions that the module uses, directly or through each other."""
-    sources = {"with_note": definitions("engine.nodes.context")["with_note"]}
+    sources = {name: definitions(module)[name] for module, name in _ENGINE_DEFINITIONS}
     for module in (*condition_modules, *RUNTIME_MODULES):
         sources |= definitions(module)
     wanted: set[str] = set()

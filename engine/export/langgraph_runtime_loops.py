@@ -6,7 +6,6 @@ LangGraph, python-Levenshtein and the other runtime functions.
 
 from __future__ import annotations
 
-import json
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -28,11 +27,7 @@ from engine.export.langgraph_runtime_values import (
     port_value,
     to_text,
 )
-
-RECORD_MEMBERS = (
-    "index", "input", "result", "feedback", "branch", "reason", "score", "similarity", "cost_usd", "duration_s",
-    "warnings",
-)  # fmt: skip
+from engine.plan.validation import RECORD_MEMBERS
 
 
 def similarity(first: Any, second: Any, threshold: float = 0.0) -> float:
@@ -342,13 +337,3 @@ def pass_items(name: str, items: Any) -> Update:
 def item_results(records: Sequence[Mapping[str, Any]], *, keeps_failed: bool) -> list[Any]:
     """The results of the items. Items without a result are left out, or keep their place with null."""
     return [record["result"] for record in records if keeps_failed or record["branch"] is None]
-
-
-def most_frequent(values: Sequence[Any]) -> Any:
-    """The most frequent value, or the first of several; null if there is none."""
-    votes: dict[str, list[Any]] = {}
-    for value in values:
-        if value is not None:
-            key = json.dumps(value.strip() if isinstance(value, str) else value, sort_keys=True)
-            votes.setdefault(key, []).append(value)
-    return max(votes.values(), key=len)[0] if votes else None

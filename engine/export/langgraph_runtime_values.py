@@ -146,20 +146,6 @@ def element(value: Any, index: Any) -> Any:
     return cast("list[Any]", value)[int(index)]
 
 
-def divide(left: float, right: float) -> float:
-    """A quotient; for integers, truncated towards zero."""
-    if isinstance(left, int) and isinstance(right, int):
-        quotient = abs(left) // abs(right)
-        return quotient if (left < 0) == (right < 0) else -quotient
-    return left / right
-
-
-def remainder(left: float, right: float) -> float:
-    """The remainder of a division, with the sign of the dividend."""
-    rest = abs(left) % abs(right)
-    return -rest if left < 0 else rest
-
-
 def matches(text: str, pattern: str) -> bool:
     """Whether a text contains a match of a pattern."""
     return re.search(pattern, text) is not None

@@ -27,7 +27,7 @@ from engine.expr.functions import (
     negate,
 )
 from engine.expr.scope import MAX_NESTING, ExpressionError, Frame, MissingError
-from engine.expr.syntax import CHAINS, argument_trees, literal_value, start, trees, unwrap
+from engine.expr.syntax import CALLS, CHAINS, NAMES, SUFFIXES, argument_trees, literal_value, start, trees, unwrap
 from engine.values import Value
 
 if TYPE_CHECKING:
@@ -41,9 +41,6 @@ Suffix: TypeAlias = "Callable[[Frame, Value], Value]"
 Element: TypeAlias = "tuple[tuple[str, ...], tuple[str, ...]]"
 """The path of a list, and a path that is read of one of its elements."""
 
-_NAMES = frozenset({"ident", "dot_ident"})
-_CALLS = frozenset({"ident_arg", "dot_ident_arg"})
-_SUFFIXES = frozenset({"member_dot", "member_dot_arg", "member_index"})
 _OPERATORS = RELATIONS | ARITHMETIC
 
 
@@ -180,7 +177,7 @@ class Compiler:
     def _member(self, tree: Node) -> Step:
         """Compile a name, call or literal with all its suffixes."""
         suffixes: list[Node] = []
-        while tree.data in _SUFFIXES:
+        while tree.data in SUFFIXES:
             suffixes.append(tree)
             tree = unwrap(trees(tree)[0])
         suffixes.reverse()
@@ -190,10 +187,10 @@ class Compiler:
                 path.append(str(suffixes.pop(0).children[1]))
             step = self._read(tuple(path), start(tree))
             self._note_element(tuple(path), list(itertools.dropwhile(_is_filter, suffixes)), is_list=True)
-        elif tree.data in _NAMES:
+        elif tree.data in NAMES:
             step = _variable
             self._note_element(self._bound_list, suffixes, is_list=False)
-        elif tree.data in _CALLS:
+        elif tree.data in CALLS:
             step = self._call(tree)
         elif tree.data == "member_object":
             raise ExpressionError(
@@ -215,7 +212,7 @@ class Compiler:
 
     def _path_start(self, tree: Node) -> list[str]:
         """The name that starts a path; empty without one, or if a comprehension binds it."""
-        if tree.data not in _NAMES:
+        if tree.data not in NAMES:
             return []
         name = str(tree.children[0])
         return [] if name == self._bound else [name]
@@ -247,7 +244,7 @@ class Compiler:
             if tree.data == "member_dot":
                 path.insert(0, str(tree.children[1]))
             tree = unwrap(trees(tree)[0])
-        return (*self._path_start(tree), *path) if tree.data in _NAMES else ()
+        return (*self._path_start(tree), *path) if tree.data in NAMES else ()
 
     def _read(self, path: tuple[str, ...], position: int | None) -> Step:
         scope.check_path(path, position)

@@ -10,10 +10,7 @@ from collections.abc import Collection
 from typing import Final
 
 from engine.expr.expression import compile_expression
-from engine.expr.scope import ExpressionError
-
-_MAX_LENGTH: Final = 1_000
-"""Characters of the longest expression that is corrected: one that a person wrote by hand."""
+from engine.expr.scope import LITERALS, MAX_EXPRESSION_LENGTH, ExpressionError
 
 _CHARACTERS: Final = str.maketrans({"“": '"', "”": '"', "„": '"', "‘": "'", "’": "'", "≥": ">=", "≤": "<=", "≠": "!="})
 
@@ -24,7 +21,6 @@ _PLACEHOLDER: Final = re.compile("\ue000(\\d+)\ue001")
 _OPERAND: Final = r"(?<![\w.])(?:\ue000\d+\ue001|-?\d+(?:\.\d+)?|[A-Za-z_]\w*+(?:\.\w++|\[\d+\])*+(?:\([^()]*+\))?)"
 _BARE_WORD: Final = re.compile(r"[A-Za-z_]\w*")
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?")
-_LITERALS: Final = frozenset({"true", "false", "null"})
 
 _WORDS: Final = (
     (r"\.(?:length|len|size)\b(?:\(\))?", ".size()"),
@@ -76,7 +72,7 @@ def correct(text: str, names: Collection[str] = ()) -> str | None:
     Returns:
         An expression that compiles; None without a guess.
     """
-    if len(text) > _MAX_LENGTH:
+    if len(text) > MAX_EXPRESSION_LENGTH:
         return None
     quoted: list[str] = []
 
@@ -86,7 +82,7 @@ def correct(text: str, names: Collection[str] = ()) -> str | None:
 
     def operand(word: str, replacement: str) -> str:
         if _BARE_WORD.fullmatch(word):
-            is_text = word not in names and word not in _LITERALS
+            is_text = word not in names and word not in LITERALS
         else:
             is_text = replacement.endswith("({b})") and _NUMBER.fullmatch(word) is not None
         return set_aside(f'"{word}"') if is_text else word

@@ -54,11 +54,6 @@ class Expression:
     elements: frozenset[tuple[tuple[str, ...], tuple[str, ...]]] = field(repr=False)
     _run: Callable[[Frame], Value] = field(repr=False, compare=False)
 
-    @property
-    def names(self) -> frozenset[str]:
-        """The bare names and namespaces that an evaluation may read."""
-        return frozenset(path[0] for path in self.paths)
-
     def evaluate(self, scope: Scope) -> Value:
         """Evaluate the expression. The value may share parts with the scope's values.
 
@@ -164,11 +159,6 @@ class Template:
     is_plain: bool
     _start: str = field(repr=False, compare=False)
     _placeholders: tuple[_Placeholder, ...] = field(repr=False, compare=False)
-
-    @property
-    def names(self) -> frozenset[str]:
-        """The bare names and namespaces that a rendering may read."""
-        return frozenset(path[0] for path in self.paths)
 
     @property
     def parts(self) -> tuple[str | tuple[str, ...] | Expression, ...]:

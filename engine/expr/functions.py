@@ -14,8 +14,7 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from types import ModuleType
-from typing import Protocol, TypeAlias, TypeGuard, cast
+from typing import Any, TypeAlias, TypeGuard, cast
 
 from engine.expr.scope import (
     CHARACTERS_READ,
@@ -96,14 +95,16 @@ def arithmetic(action: str, work: Callable[[float, float], int | float]) -> Oper
 _add_numbers = arithmetic("add", operator.add)
 
 
-def _quotient(left: float, right: float) -> int | float:
+def divide(left: float, right: float) -> int | float:
+    """A quotient; for integers, truncated towards zero."""
     if isinstance(left, int) and isinstance(right, int):
         quotient = abs(left) // abs(right)
         return quotient if (left < 0) == (right < 0) else -quotient
     return left / right
 
 
-def _remainder(left: float, right: float) -> int | float:
+def remainder(left: float, right: float) -> int | float:
+    """The remainder of a division, with the sign of the dividend."""
     if right == 0:
         raise ZeroDivisionError
     if isinstance(left, int) and isinstance(right, int):
@@ -212,8 +213,8 @@ ARITHMETIC: dict[str, Operator] = {
     "addition_add": add,
     "addition_sub": arithmetic("subtract", operator.sub),
     "multiplication_mul": arithmetic("multiply", operator.mul),
-    "multiplication_div": arithmetic("divide", _quotient),
-    "multiplication_mod": arithmetic("divide", _remainder),
+    "multiplication_div": arithmetic("divide", divide),
+    "multiplication_mod": arithmetic("divide", remainder),
 }
 """The arithmetic operators by their names in the grammar."""
 
@@ -227,26 +228,6 @@ _STATES_PER_STEP = 100
 
 _STEPS_PER_PATTERN_CHARACTER = 20
 """Steps of compilation (measured: 23 ms for `\\pL` 330 times, which is then too large)."""
-
-
-class _Options(Protocol):
-    max_mem: int
-    log_errors: bool
-
-
-class _Compiled(Protocol):
-    programsize: int
-
-    def search(self, text: str) -> object: ...
-
-
-class _Library(Protocol):
-    """The part of the package `re2` that is used; it has no types of its own."""
-
-    error: type[Exception]
-    Options: type[_Options]
-
-    def compile(self, pattern: str, options: _Options) -> _Compiled: ...
 
 
 def search(frame: Frame, position: int | None, text: str, pattern: str) -> bool:
@@ -278,15 +259,15 @@ def search(frame: Frame, position: int | None, text: str, pattern: str) -> bool:
     return compiled.search(encodable_text(text)) is not None
 
 
-def _library() -> _Library:
+def _library() -> Any:
+    """The package `re2`, which has no types."""
     import re2  # pyright: ignore[reportMissingTypeStubs]
 
-    module: ModuleType = re2
-    return cast("_Library", module)
+    return cast("Any", re2)
 
 
 @functools.lru_cache(maxsize=64)
-def _compile(pattern: str) -> _Compiled:
+def _compile(pattern: str) -> Any:
     library = _library()
     options = library.Options()
     options.max_mem = _MEMORY

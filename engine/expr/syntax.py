@@ -176,6 +176,10 @@ def _open_quote(match: re.Match[str]) -> ExpressionError:
 CHAINS = frozenset({"relation", "addition", "multiplication"})
 """The rules of left-associative operators: `a + b + c` is (a + b) + c."""
 
+NAMES = frozenset({"ident", "dot_ident"})
+CALLS = frozenset({"ident_arg", "dot_ident_arg"})
+SUFFIXES = frozenset({"member_dot", "member_dot_arg", "member_index"})
+
 _TRANSPARENT = CHAINS | {"expr", "conditionalor", "conditionaland", "unary", "member", "primary", "paren_expr"}
 
 _lock = threading.Lock()

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from engine.document.model import Workflow
 from engine.document.problems import DocumentError
+from engine.expr import escape_template
 from engine.formatting import format_count
 from engine.importing.fields import as_text, map_model
 from engine.importing.report import FieldReader, ImportReport
@@ -22,7 +23,6 @@ from engine.importing.yaml_steps_nodes import (
     StepNodeBuilder,
     StepOutput,
     UntranslatableError,
-    escape_placeholders,
     final_steps,
     first_tested,
     in_dependency_order,
@@ -209,7 +209,7 @@ class LoopBuilder:
         for name, output in dependencies.items():
             self._draft.connect(gate if gate is not None and name == gated else output.port, f"{loop}.input")
         if not dependencies:
-            template = {"mode": "template", "template": escape_placeholders(self._subject)}
+            template = {"mode": "template", "template": escape_template(self._subject)}
             start = self._draft.add("transform", f"{step.id}_start", "Start", template)
             self._draft.connect(f"{start}.output", f"{loop}.input")
             step.fields.changed("loop", "It depends on no step, so a text is its first input.")

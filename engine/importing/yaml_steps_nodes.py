@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from engine.expr import escape_template
 from engine.importing.fields import AGENT_TOOLS, as_integer, as_text, map_tool
 from engine.importing.report import FieldReader, ImportReport
 from engine.importing.workflow_draft import WorkflowDraft
@@ -136,7 +137,7 @@ def _agent(name: str, members: dict[str, Any], report: ImportReport) -> Agent:
     description = as_text(fields.pop("description")).strip()
     instructions = as_text(fields.pop("instructions", "systemPrompt", "system", "prompt")).strip()
     role = f"You are {name}: {description}" if description else f"You are {name}."
-    agent.config["system"] = escape_placeholders("\n\n".join(part for part in (role, instructions) if part))
+    agent.config["system"] = escape_template("\n\n".join(part for part in (role, instructions) if part))
     report.carried_over(fields.place, "The system prompt of its nodes.")
     if description:
         fields.carried_over("description", "Part of the system prompt.")
@@ -173,11 +174,6 @@ def _read_tools(agent: Agent, fields: FieldReader) -> None:
     agent.config["tools"] = list(dict.fromkeys(tools))
     fields.pop_count(agent.config, "max_turns", "maxTurns", "max_turns", high=50, is_raised=True)
     fields.carried_over("tools", f"{', '.join(agent.config['tools'])}.")
-
-
-def escape_placeholders(text: str) -> str:
-    """Escape a foreign text so that it is a template without placeholders."""
-    return text.replace("{{", "\\{{")
 
 
 _QUOTED: Final = r"""[rR]?'(?:\\.|[^'\\])*'|[rR]?"(?:\\.|[^"\\])*\""""
@@ -338,8 +334,8 @@ class StepNodeBuilder:
             parts.append(body.prompt)
         if gate is not None and gated is not None:
             del inputs[gated]
-            parts.append(f"Output of {escape_placeholders(gated)}:\n{{{{input}}}}")
-        parts += [f"Output of {escape_placeholders(name)}:\n{{{{{one.name}}}}}" for name, one in inputs.items()]
+            parts.append(f"Output of {escape_template(gated)}:\n{{{{input}}}}")
+        parts += [f"Output of {escape_template(name)}:\n{{{{{one.name}}}}}" for name, one in inputs.items()]
         config = {**self.default_config, **agent.config, "prompt": "\n\n".join(part for part in parts if part)}
         if agent.schema is not None:
             config["reply_schema"] = agent.schema
@@ -363,7 +359,7 @@ class StepNodeBuilder:
         return StepOutput(f"{node}.output", name, agent.schema is not None)
 
     def _instructions(self, step: Step, body: BodyStart | None) -> str:
-        text = escape_placeholders(step.instructions.strip())
+        text = escape_template(step.instructions.strip())
         variables: Mapping[str, str] = body.variables if body is not None else {}
         for name in dict.fromkeys(found[1] for found in _VARIABLE.finditer(text)):
             if name not in variables:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, Literal, cast
+from typing import Any, Final, Literal, cast
 
 from pydantic import Field
 
@@ -98,17 +98,17 @@ async def _run(context: NodeContext[AggregatorConfig]) -> Outputs:
         case "first":
             return {"output": next((result for result in results if result is not None), None)}
         case "vote":
-            return {"output": _most_frequent(results)}
+            return {"output": most_frequent(results)}
         case _:
             return {"output": results}
 
 
-def _most_frequent(results: list[Value]) -> Value:
+def most_frequent(results: list[Any]) -> Any:
     """The most frequent value, or the first of several; null without any.
 
     White space around a text makes no difference.
     """
-    votes: dict[str, list[Value]] = {}
+    votes: dict[str, list[Any]] = {}
     for result in results:
         if result is not None:
             votes.setdefault(compact_json(result.strip() if isinstance(result, str) else result), []).append(result)

@@ -60,13 +60,11 @@ def recording_scope() -> tuple[dict[str, Value | Namespace], list[tuple[str, ...
 def test_the_paths_of_an_expression_are_known_without_evaluation(text: str, paths: set[tuple[str, ...]]) -> None:
     expression = compile_expression(text)
     assert expression.paths == paths
-    assert expression.names == {path[0] for path in paths}
 
 
 def test_the_paths_of_a_template_are_those_of_its_placeholders() -> None:
     template = compile_template("{{a.b}} {{ loop.iteration }} {{ c + d.e }} \\{{ f }}")
     assert template.paths == {("a", "b"), ("loop", "iteration"), ("c",), ("d", "e")}
-    assert template.names == {"a", "loop", "c", "d"}
 
 
 def test_only_needed_members_are_fetched_and_each_once() -> None:
