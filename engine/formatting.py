@@ -154,6 +154,11 @@ def format_members(value: Value) -> str:
     )
 
 
+def with_article(noun: str) -> str:
+    """A noun with its indefinite article: `an exit`."""
+    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
+
+
 def indent_lines(text: str) -> str:
     """Indent a text of several lines below its heading; one of a single line stays on the heading's line."""
     return text if "\n" not in text else "".join(f"\n    {line}" for line in text.split("\n"))

@@ -23,6 +23,7 @@ from app.canvas.operation_builders import (
 from app.node_layout import COLUMN_GAP, Box, Position
 from engine.document.model import Edge, Node, Workflow
 from engine.document.operations import AddNodes, Batch, Connect, Disconnect, Operation, OperationError, RemoveNodes
+from engine.formatting import with_article
 from engine.nodes.node_names import node_name
 from engine.nodes.node_registry import Registry
 from engine.nodes.spec import Pair
@@ -119,7 +120,7 @@ def wrap(document: Document, node_ids: Iterable[str], pair: Pair) -> Batch:
         operations += [Connect.between(document.main_output(added.last), follower) for follower in followers]
     operations += _cards_around(document, inside, added.first.id, added.last.id)
     what = node_name(workflow, body[0]) if len(body) == 1 else f"{len(body)} nodes"
-    return Batch(f"Wrap {what} in {_article(pair.start)}", tuple(operations))
+    return Batch(f"Wrap {what} in {with_article(pair.start)}", tuple(operations))
 
 
 def can_wrap(document: Document, node_ids: Iterable[str], pair: Pair) -> bool:
@@ -263,7 +264,8 @@ def _result_end(document: Document, body: list[str], outgoing: list[Edge], pair:
     if len(ends) > 1:
         names = " and ".join(f"“{node_name(document.workflow, end.partition('.')[0])}”" for end in ends)
         raise OperationError(
-            f"{names} lead to other nodes, and {_article(pair.start)} has one result.", "Select a part with one result."
+            f"{names} lead to other nodes, and {with_article(pair.start)} has one result.",
+            "Select a part with one result.",
         )
     if ends:
         return next(iter(ends))
@@ -317,7 +319,3 @@ def _cards_around(document: Document, inside: set[str], start: str, end: str) ->
     ends = {start: (left - step, top), end: (right + COLUMN_GAP, top)}
     all_moved = {**with_hidden(moved, positions, document.hidden), **ends}
     return [set_positions(document.workflow, all_moved), *shifted_annotations(document.workflow, shift)]
-
-
-def _article(noun: str) -> str:
-    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"

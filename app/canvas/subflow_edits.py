@@ -10,8 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from pydantic import ValidationError
-
 from app.canvas.branch_liveness import End, first_difference
 from app.canvas.card_spacing import Area, close_gap, make_room
 from app.canvas.loop_edits import ENDS, Document, enclosed_nodes, free_input, free_output, unused_input
@@ -19,7 +17,6 @@ from app.canvas.node_card import card_box, card_view_model
 from app.canvas.operation_builders import new_node, set_positions, with_hidden
 from app.node_layout import Position, auto_layout, layout_entries, stored_position
 from engine.document.files import dumps
-from engine.document.migrate import upgraded_copy
 from engine.document.model import Edge, Node, Workflow, make_id
 from engine.document.operations import (
     AddNodes,
@@ -32,7 +29,7 @@ from engine.document.operations import (
     rename_references,
 )
 from engine.document.problems import Severity
-from engine.document.subflows import file_of, with_files_from
+from engine.document.subflows import file_of, with_files_from, workflow_in
 from engine.nodes.node_names import node_name
 from engine.nodes.spec import PortType
 from engine.nodes.subflow import SUBFLOW
@@ -446,13 +443,10 @@ def _lost_name(document: Document, edited: Structure, node: str, refusal: str, *
 
 
 def _content(node: Node) -> Workflow:
-    copy = node.config.get("workflow")
-    try:
-        if isinstance(copy, dict):
-            return Workflow.model_validate(upgraded_copy(copy))
-    except ValidationError:
-        pass
-    raise OperationError("The workflow of this subflow was not read.", "Choose its file in the properties.")
+    inner = workflow_in(node)
+    if inner is None:
+        raise OperationError("The workflow of this subflow was not read.", "Choose its file in the properties.")
+    return inner
 
 
 def _spread(

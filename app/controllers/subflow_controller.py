@@ -21,7 +21,6 @@ from app.theme.widgets import MessageBars
 from app.window.document_page import DocumentPage
 from app.worker import Worker
 from engine.document.files import dumps
-from engine.document.migrate import upgraded_copy
 from engine.document.model import Workflow
 from engine.document.operations import Batch, Operation, SetConfig
 from engine.document.problems import Problem
@@ -32,6 +31,7 @@ from engine.document.subflows import (
     refresh_subflows,
     relative_path,
     with_moved_files,
+    workflow_in,
 )
 from engine.nodes.subflow import SUBFLOW
 from engine.text_sanitizing import shown
@@ -85,12 +85,11 @@ class SubflowController(QObject):
         """Open a subflow's file, or its copy where it has none or the document has no folder."""
         documents, path = self._documents, document.session.path
         node = document.session.node(node_id)
-        copy = node.config.get("workflow") if node is not None and node.type == SUBFLOW else None
         file = file_of(node)
         if path is not None and file and is_relative(file):
             documents.open_file(path.parent / file)
-        elif isinstance(copy, dict):
-            self._open_copy(document, node_id, Workflow.model_validate(upgraded_copy(copy)))
+        elif (inner := workflow_in(node)) is not None:
+            self._open_copy(document, node_id, inner)
         else:
             document.session.refused.emit("This subflow has no file yet. Choose one in its properties.")
 
@@ -356,9 +355,5 @@ def _read(workflow: Workflow, path: Path) -> tuple[Workflow, list[Problem], bool
     """Read the subflow files: the updated document, the problems, and whether all new copies are trusted."""
     now, problems = refresh_subflows(workflow, path)
     before = workflow.nodes_by_id
-    copies = (node.config.get("workflow") for node in now.nodes if node is not before.get(node.id))
-    return (
-        now,
-        problems,
-        all(is_known(Workflow.model_validate(upgraded_copy(copy))) for copy in copies if isinstance(copy, dict)),
-    )
+    copies = (workflow_in(node) for node in now.nodes if node is not before.get(node.id))
+    return now, problems, all(is_known(copy) for copy in copies if copy is not None)

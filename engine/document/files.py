@@ -22,6 +22,7 @@ from pydantic import ValidationError
 from engine.document.migrate import is_newer, migrate
 from engine.document.model import Workflow
 from engine.document.problems import (
+    EXPECTED_TYPES,
     MAX_DEPTH,
     MAX_DIGITS,
     MAX_PROBLEMS,
@@ -122,14 +123,6 @@ def _integer(digits: str) -> int | float:
 MAX_PARTS = 50_000
 """Maximum number of nodes, and of edges, in one document."""
 
-_EXPECTED = {
-    "string_type": "a text",
-    "bool_type": "true or false",
-    "dict_type": "an object",
-    "model_type": "an object",
-    "tuple_type": "a list",
-}
-
 
 def to_workflow(document: dict[str, Value], source: str) -> Workflow:
     """Build the model of a document.
@@ -161,7 +154,7 @@ def _problem(document: dict[str, Value], kind: str, path: JsonPath, value: objec
     what = f'"{path[-1]}"' if isinstance(path[-1], str) else f"Entry {path[-1]} of {path[-2]}"
     if kind == "missing":
         return problem_at(document, path, "missing-key", f"{what} is missing.", f"Add {what}.")
-    expected = _EXPECTED[kind]
+    expected = EXPECTED_TYPES[kind]
     message = f"{what} is {kind_of(value)}, not {expected}."
     return problem_at(document, path, "wrong-kind", message, f"Make it {expected}.")
 

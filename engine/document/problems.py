@@ -305,7 +305,7 @@ def _part(document: dict[str, Value], key: str | int, index: str | int) -> dict[
 
 _SHOWN_LENGTH: Final = 40
 
-_EXPECTED_TYPES: Final = {
+EXPECTED_TYPES: Final = {
     "string_type": "a text",
     "int_type": "a whole number",
     "int_from_float": "a whole number",
@@ -316,6 +316,7 @@ _EXPECTED_TYPES: Final = {
     "bool_type": "true or false",
     "bool_parsing": "true or false",
     "list_type": "a list",
+    "tuple_type": "a list",
     "dict_type": "an object",
     "model_type": "an object",
     "string_pattern_mismatch": "lowercase letters, digits and underscores, starting with a letter",
@@ -364,8 +365,8 @@ def _describe(kind: str, context: Mapping[str, Any], value: Any) -> tuple[str, s
         wrong, remedy = _VIOLATIONS[kind]
         facts = {**context, "shown": _shown(value)}
         return wrong.format(**facts), remedy.format(**facts)
-    if kind in _EXPECTED_TYPES:
-        return f"is {_shown(value)}, not {_EXPECTED_TYPES[kind]}", f"Use {_EXPECTED_TYPES[kind]}."
+    if kind in EXPECTED_TYPES:
+        return f"is {_shown(value)}, not {EXPECTED_TYPES[kind]}", f"Use {EXPECTED_TYPES[kind]}."
     return f"is {_shown(value)}, which does not fit", "Correct it."
 
 

@@ -85,15 +85,20 @@ def named_files(workflow: Workflow, prefix: str = "") -> set[tuple[str, str]]:
     return found
 
 
-def _embedded(node: Node) -> Workflow | None:
-    """The workflow of a subflow without a file; None for other nodes, and if it is not valid."""
-    copy = node.config.get("workflow") if node.type == _TYPE and not file_of(node) else None
+def workflow_in(node: Node | None) -> Workflow | None:
+    """Return the workflow of a subflow; None without one or if it is not valid, and for other nodes."""
+    copy = node.config.get("workflow") if node is not None and node.type == _TYPE else None
     if not isinstance(copy, dict):
         return None
     try:
         return Workflow.model_validate(upgraded_copy(cast("dict[str, Value]", copy)))
     except ValidationError:
         return None
+
+
+def _embedded(node: Node) -> Workflow | None:
+    """The workflow of a subflow without a file."""
+    return None if file_of(node) else workflow_in(node)
 
 
 def _with_embedded(

@@ -17,6 +17,7 @@ from typing import Final
 
 from engine.document.model import Workflow
 from engine.document.problems import Problem
+from engine.formatting import with_article
 from engine.nodes.spec import ITERATOR, LOOP, PAIR_BY_END, PAIR_BY_START, Pair
 from engine.plan.graph_algorithms import Neighbors, find_cycle, reachable, topological_order
 from engine.plan.resolve import Link, Resolution
@@ -223,16 +224,11 @@ def _overlaps(bodies: dict[str, Body], name: Name) -> Iterator[Problem]:
         if not in_first.isdisjoint(in_second) and not (in_first <= second.nodes or in_second <= first.nodes):
             yield Problem(
                 "overlapping-loops",
-                f"{_both(first, second, name)} overlap, and neither is completely inside the other.",
+                f'The {first.kind.start} "{name(first.loop)}" and the {second.kind.start} "{name(second.loop)}" '
+                "overlap, and neither is completely inside the other.",
                 f"Move one {first.kind.start} and its {first.kind.end} inside the other, or put one after the other.",
                 node=first.loop,
             )
-
-
-def _both(first: Body, second: Body, name: Name) -> str:
-    if first.kind is second.kind:
-        return f'The {first.kind.start}s "{name(first.loop)}" and "{name(second.loop)}"'
-    return f'The {first.kind.start} "{name(first.loop)}" and the {second.kind.start} "{name(second.loop)}"'
 
 
 @immutable
@@ -319,7 +315,8 @@ def _end_problems(
         if named[end]:
             yield Problem(
                 "unknown-loop",
-                f'The {kind.end} "{name(end)}" names {_a(kind.start)} "{shown(named[end], 60)}" that does not exist.',
+                f'The {kind.end} "{name(end)}" names {with_article(kind.start)} "{shown(named[end], 60)}" '
+                "that does not exist.",
                 f"Choose the {kind.start} that it ends.",
                 node=end,
                 field=kind.field,
@@ -328,7 +325,7 @@ def _end_problems(
             yield Problem(
                 "exit-without-loop",
                 f'The {kind.end} "{name(end)}" ends no {kind.start}.',
-                f"Add {_a(kind.start)} before it, or remove the {kind.end}.",
+                f"Add {with_article(kind.start)} before it, or remove the {kind.end}.",
                 node=end,
             )
 
@@ -339,7 +336,7 @@ def _start_problems(kind: Pair, ends_of: dict[str, list[str]], name: Name) -> It
             yield Problem(
                 "missing-exit",
                 f'The {kind.start} "{name(start)}" has no {kind.end}.',
-                f"Add {_a(kind.end)} and connect the end of the {kind.start}'s body to it.",
+                f"Add {with_article(kind.end)} and connect the end of the {kind.start}'s body to it.",
                 node=start,
             )
         elif len(there) > 1:
@@ -349,7 +346,3 @@ def _start_problems(kind: Pair, ends_of: dict[str, list[str]], name: Name) -> It
                 "Keep one, and connect everything to it.",
                 node=start,
             )
-
-
-def _a(noun: str) -> str:
-    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"

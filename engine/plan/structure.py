@@ -9,13 +9,11 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from pydantic import ValidationError
-
-from engine.document.migrate import upgraded_copy
 from engine.document.model import Node, Workflow
 from engine.document.problems import Problem
+from engine.document.subflows import workflow_in
 from engine.exits.condition import Need
 from engine.exits.evaluator import DONE
 from engine.exits.loop_conditions import KEY
@@ -27,7 +25,7 @@ from engine.plan.graph_algorithms import Neighbors, find_cycle, reverse, topolog
 from engine.plan.loop_bodies import Body, body_problems, find_body, pair, parents, waiting_problem
 from engine.plan.resolve import Link, Resolution, Resolved, links, resolve
 from engine.text_sanitizing import shown
-from engine.values import Value, as_list, as_object
+from engine.values import as_list, as_object
 
 MAX_SUBFLOW_DEPTH: Final = 16
 """How deep subflows may nest; each level needs some of Python's stack."""
@@ -40,9 +38,8 @@ def inner_workflows(resolution: Resolution, registry: Registry) -> dict[str, Wor
         config = resolved.config
         if not isinstance(config, SubflowConfig) or config.workflow is None:
             continue
-        try:
-            workflow = Workflow.model_validate(upgraded_copy(config.workflow))
-        except ValidationError:
+        workflow = workflow_in(resolved.node)
+        if workflow is None:
             message = f'The copy of "{shown(config.file, 60)}" in this document is not a workflow.'
             resolution.problems.append(
                 Problem("bad-subflow", message, "Choose the file again.", node=resolved.id, field="file")
@@ -64,13 +61,10 @@ def node_at(workflow: Workflow, path: str) -> Node | None:
     for step in around:
         node = workflow.nodes_by_id.get(step.partition("[")[0])
         if node is not None and node.type == SUBFLOW:
-            copy: object = node.config.get("workflow")
-            if isinstance(copy, dict):
-                copy = upgraded_copy(cast("dict[str, Value]", copy))
-            try:
-                workflow = Workflow.model_validate(copy)
-            except ValidationError:
+            inner = workflow_in(node)
+            if inner is None:
                 return None
+            workflow = inner
     return workflow.nodes_by_id.get(last.partition("[")[0])
 
 
