@@ -32,7 +32,7 @@ def searching() -> Workflow:
 
 
 def _loaded() -> list[str]:
-    return [name for name in sys.modules if name.partition(".")[0] == "ddgs"]
+    return [name for name in tuple(sys.modules) if name.partition(".")[0] == "ddgs"]
 
 
 NoSearch = Callable[[], AbstractContextManager[None]]
