@@ -198,16 +198,23 @@ def open_at_start(workbench: Workbench, files: Sequence[Path], requested: Sequen
         files: The files of the command line; if none, those that were open last are opened again.
         requested: Files that were requested meanwhile.
     """
+    documents = workbench.documents
     workbench.is_starting = False
-    if workbench.documents.all:  # the user was faster
+    if documents.all:  # the user was faster
         workbench.remember_open()
     if files:
-        workbench.documents.open_files(files)
+        documents.open_files(files)
     elif not workbench.is_additional:
         workbench.reopen()
-    workbench.documents.open_files(requested)
+    documents.open_files(requested)
+
+    def finish() -> None:
+        for file in (*files, *requested):
+            documents.show_file(file)  # in front of what was recovered
+        workbench.help.offer_tour()
+
     if not workbench.is_additional:  # the first window has offered both
-        workbench.documents.recover_unsaved(then=workbench.help.offer_tour)
+        documents.recover_unsaved(then=finish)
 
 
 def report_crashes(workbench: Workbench) -> CrashReporter:

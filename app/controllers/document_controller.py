@@ -208,7 +208,7 @@ class DocumentController(QObject):
         Work that a crash left is offered for recovery, and a file of another program for import.
         """
         path = file.expanduser().absolute()
-        if not self._show_open(path):
+        if not self.show_file(path):
             self.loading.append(path)
             self._reader.ask(partial(read_document, path, self.data_folder, builtin_registry()), self._open_read)
 
@@ -216,7 +216,7 @@ class DocumentController(QObject):
         self.loading.remove(read.path)
         if isinstance(read, OpenFailure):
             self._note_failure(read)
-        elif not self._show_open(read.path):  # it may have been opened, or saved to, meanwhile
+        elif not self.show_file(read.path):  # it may have been opened, or saved to, meanwhile
             self._preferences.remember_file(read.path)
             session = Session(
                 self._engine, read.workflow, read.path, analysis=read.analysis, fingerprint=read.fingerprint
@@ -227,7 +227,7 @@ class DocumentController(QObject):
         if not self.loading:
             self._report_failures()
 
-    def _show_open(self, path: Path) -> bool:
+    def show_file(self, path: Path) -> bool:
         """Show the document of a file that is open already; returns whether it is."""
         for document in self.all:
             if document.session.path is not None and is_same_file(document.session.path, path):

@@ -195,6 +195,19 @@ def test_additional_window_starts_empty_and_is_not_remembered(workbench: Workben
     assert open_files(workbench.preferences, tmp_path) == [first]
 
 
+def test_named_file_opens_in_front_of_recovered_documents(workbench: Workbench, tmp_path: Path) -> None:
+    named = saved(tmp_path, "named.loop.json")
+    (tmp_path / "data").mkdir()
+    save(small(), tmp_path / "data" / "unsaved-1.autosave")
+
+    open_at_start(workbench, [named], [])
+    await_files(workbench)
+
+    assert [document.session.path for document in workbench.documents.all] == [named, None]
+    assert workbench.current is not None
+    assert workbench.current.session.path == named
+
+
 def test_files_requested_during_the_start_open_after_it(workbench: Workbench, tmp_path: Path) -> None:
     workbench.is_starting = True
     waiting: list[Path] = []
