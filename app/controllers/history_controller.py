@@ -95,6 +95,7 @@ class HistoryController(QObject):
         self.compare: CompareWindow | None = None
         self.run_menu = QMenu(window)
         self._unfinished = ""
+        self._stored: set[tuple[Path | None, str]] = set()
         for part in (tabs, resuming, self._answers):
             part.refused.connect(self.refused)
         resuming.unwritable.connect(lambda text: self._show_not_storing(access.failure, text))
@@ -182,9 +183,7 @@ class HistoryController(QObject):
 
     def _has_run_of(self, document: DocumentPage) -> bool:
         """Return whether the history has the run that a document shows: it was read there, or could be stored."""
-        shown = document.session.shown
-        is_there = self.access.writable is not None or shown.read_levels is not None
-        return is_there and self.access.store is not None and bool(shown.run_id)
+        return (self.access.path, document.session.shown.run_id) in self._stored
 
     def compare_current(self) -> None:
         """Compare the selected iteration of the current document with the one before."""
@@ -211,7 +210,9 @@ class HistoryController(QObject):
         session = document.session
         document.iterations_created.connect(lambda iterations: self._follow_iterations(document, iterations))
         document.inspector_created.connect(lambda inspector: self._follow_inspector(document, inspector))
-        document.is_stored = lambda: self.access.writable is not None and not document.bars.text(NOT_STORED)
+        document.is_stored = lambda: (
+            self.access.writable is not None and self._has_run_of(document) and not document.bars.text(NOT_STORED)
+        )
         document.resume_wanted.connect(lambda: self.resuming.resume_in(document))
         session.shown.started.connect(lambda: self._listen(document))
         session.shown.ended.connect(lambda: self.note_end(document))
@@ -271,10 +272,16 @@ class HistoryController(QObject):
 
     def _listen(self, document: DocumentPage) -> None:
         document.bars.drop(NOT_STORED)
-        if document.session.shown.live is None:
+        shown, history = document.session.shown, self.access.path
+        if shown.live is None:
+            if shown.read_levels is not None:
+                self._stored.add((history, shown.run_id))
             return
+        is_stored = self.access.writable is not None
 
         def check(events: list[AnyEvent]) -> None:
+            if is_stored:
+                self._stored.add((history, events[0].run_id))
             if events[0].run_id == self._unfinished:  # it was resumed elsewhere in the window
                 self._notices.drop("unfinished")
             lost = next((event for event in events if isinstance(event, RunNotKept)), None)
@@ -282,7 +289,7 @@ class HistoryController(QObject):
                 text = f"The rest of this run is not being stored. {lost.error} {lost.remedy}".rstrip()
                 document.bars.say(NOT_STORED, text, "warning")
 
-        document.session.shown.live.events.connect(check)
+        shown.live.events.connect(check)
 
     def _compare_fork(self, page: HistoryPage, parent: str, place: str) -> None:
         level = place if place.endswith("]") else place.rpartition(".")[0]

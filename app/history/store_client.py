@@ -36,7 +36,7 @@ class StoreClient(QObject):
         changed: Runs were deleted, pinned or imported, or a run ended.
 
     Attributes:
-        path: The file; None for the default.
+        path: The file, or the one to open if none is open; None for the default.
         store: The history; None if it is not open.
         failure: Why nothing can be stored; empty if the history is being opened for the first time or can be written.
     """
@@ -80,28 +80,29 @@ class StoreClient(QObject):
         Args:
             after_ms: Delay in milliseconds.
         """
-        if self.writable is not None or self._is_opening:
-            return
+        if self.writable is None and not self._is_opening:
+            self._start_opening(self.path, after_ms)
+
+    def choose(self, path: Path) -> None:
+        """Open another file instead of one that cannot be opened or written, or is being opened."""
+        if self.writable is None:
+            self._start_opening(path)
+
+    def _start_opening(self, path: Path | None, after_ms: int = 0) -> None:
         self._is_opening = True
         if self.store is None:
             self.failure = ""
         self._attempt += 1
-        begin = partial(self._begin, self._attempt)
+        begin = partial(self._begin, self._attempt, path)
         if after_ms:
             call_later(self, begin, after_ms)
         else:
             begin()
 
-    def _begin(self, attempt: int) -> None:
+    def _begin(self, attempt: int, path: Path | None) -> None:
         if attempt == self._attempt:
-            work = partial(_open, self._make, self.path)
-            self._worker.ask(work, partial(self._set_store, attempt), partial(self._refuse, attempt))
-
-    def choose(self, path: Path) -> None:
-        """Open another file instead of one that cannot be opened or written, or is being opened."""
-        if self.writable is None:
-            self.path, self._is_opening = path, False
-            self.open()
+            work = partial(_open, self._make, path)
+            self._worker.ask(work, partial(self._set_store, attempt, path), partial(self._refuse, attempt))
 
     def when_settled(self, act: Callable[[], object]) -> None:
         """Call a function once opening has finished or failed; immediately if it is not being opened."""
@@ -141,13 +142,13 @@ class StoreClient(QObject):
         if store is not None:
             self._worker.ask(store.close)
 
-    def _set_store(self, attempt: int, opened: tuple[Store, str]) -> None:
+    def _set_store(self, attempt: int, path: Path | None, opened: tuple[Store, str]) -> None:
         store, failure = opened
         if attempt != self._attempt:  # another file was chosen
             self._worker.ask(store.close)
             return
         self.close()
-        self.store, self.failure = store, failure
+        self.path, self.store, self.failure = path, store, failure
         self._settle()
         self.opened.emit()
         if failure:

@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 
 from app.workbench import Workbench
 from engine.store import open_store
-from tests.app.window.conftest import Answers, MakeWindow, press
+from tests.app.window.conftest import Answers, MakeWindow, ended, open_file, press, saved
 
 
 def damaged(path: Path) -> None:
@@ -82,6 +82,45 @@ def test_another_history_can_be_chosen(
     qtbot.waitUntil(lambda: workbench.history.access.store is not None)
     qtbot.waitUntil(lambda: not workbench.notices.text("history"))
     assert not workbench.history.panel.other_history.isVisible()
+
+
+def test_history_that_cannot_be_opened_does_not_replace_another(
+    without_history: Callable[[], Workbench], store_path: Path, answers: Answers, qtbot: QtBot
+) -> None:
+    own, chosen = store_path.with_name("other.sqlite3"), store_path.with_name("chosen.sqlite3")
+    damaged(own)
+    damaged(chosen)
+    workbench = without_history()
+
+    answers.to_read = chosen
+    press(workbench.notices, "Choose another history…")
+    qtbot.waitUntil(lambda: str(chosen) in workbench.notices.text("history"))
+    assert workbench.store_access.path == own
+
+    own.unlink()
+    press(workbench.notices, "Try again")
+    qtbot.waitUntil(lambda: workbench.store_access.writable is not None)
+    assert own.exists()
+
+
+def test_run_from_before_the_history_was_opened_is_not_in_it(
+    without_history: Callable[[], Workbench], store_path: Path, answers: Answers, tmp_path: Path, qtbot: QtBot
+) -> None:
+    damaged(store_path.with_name("other.sqlite3"))
+    workbench = without_history()
+    document = open_file(workbench, saved(tmp_path))
+    workbench.runs.run(document)
+    ended(document, qtbot)
+    answers.to_read = store_path
+    press(workbench.notices, "Choose another history…")
+    qtbot.waitUntil(lambda: workbench.store_access.writable is not None)
+
+    workbench.history.export_current(document)
+    assert "Only a stored run" in workbench.status_bar.refusal.text()
+    assert not document.is_stored()
+    workbench.runs.run(document)
+    ended(document, qtbot)
+    assert document.is_stored()
 
 
 def test_folder_of_the_history_can_be_opened(
