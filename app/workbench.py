@@ -220,10 +220,7 @@ class Workbench(QObject):
         """Runs parts of documents."""
         from app.controllers.partial_run_controller import PartialRunController
 
-        access = (self.store_access, self.keys)
-        runs = PartialRunController(self.window, self.engine, self.preferences, self.dialogs, *access)
-        runs.run_blocked.connect(lambda _document: self.bottom_panel.unfold("problems"))
-        return runs
+        return PartialRunController(self.runs, self.store_access, self.keys)
 
     @cached_property
     def closing(self) -> CloseController:
@@ -320,7 +317,9 @@ class Workbench(QObject):
         self.run_bar.ask_and_run.connect(self.actions_by_name["run_with"].trigger)
         self.status_bar.problems_clicked.connect(lambda: self.bottom_panel.toggle("problems"))
         self.status_bar.failure_clicked.connect(self._with_current(lambda document: document.show_failure()))
-        self.status_bar.question_clicked.connect(self._show_question)
+        self.status_bar.question_clicked.connect(
+            self._with_current(lambda document: document.questions.focus_current())
+        )
         self.status_bar.stored_clicked.connect(lambda run_id: self.history.show_in_list(run_id))
         self.bottom_panel.unfolded.connect(lambda _name: self.refresh_actions())
         self.preferences.changed.connect(self._apply_preferences)
@@ -457,11 +456,6 @@ class Workbench(QObject):
     def _report_settings(self, notice: str) -> None:
         if notice:
             self.status_bar.refuse(notice)
-
-    def _show_question(self) -> None:
-        """Go to the question of the current run."""
-        if self.current is not None:
-            self.current.questions.focus_current()
 
     def remember_open(self) -> None:
         """Store which files are open, so that the next start opens them again, also after a crash."""

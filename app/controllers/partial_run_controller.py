@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from PySide6.QtCore import QObject, Signal
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import QObject
 
-from app.controllers.consent_controller import ConsentController
 from app.controllers.key_controller import KeyController
-from app.controllers.run_controller import ask_to_run, document_options, runs_code
-from app.dialogs import FileDialogs
-from app.engine_thread import EngineThread
+from app.controllers.run_controller import RunController, runs_code
 from app.history.store_client import StoreClient
-from app.settings.preferences import Preferences
 from app.window.document_page import PART, DocumentPage
 from app.worker import Worker
 from engine.document.problems import DocumentError
@@ -35,30 +30,16 @@ from engine.values import Value
 class PartialRunController(QObject):
     """Implements *Run up to here*, *Run this node* and *Run from here*.
 
-    Signals:
-        run_blocked: The part has errors; they should be shown.
+    Args:
+        runs: Runs whole documents; its `run_blocked` also reports a part with errors.
     """
 
-    run_blocked = Signal(object)
-
-    def __init__(
-        self,
-        window: QWidget,
-        engine: EngineThread,
-        preferences: Preferences,
-        dialogs: FileDialogs,
-        store: StoreClient,
-        keys: KeyController,
-    ) -> None:
-        super().__init__(window)
-        self._window = window
-        self._engine = engine
-        self._preferences = preferences
-        self._dialogs = dialogs
+    def __init__(self, runs: RunController, store: StoreClient, keys: KeyController) -> None:
+        super().__init__(runs)
+        self._runs = runs
         self._store = store
         self._keys = keys
         self._worker = Worker(self)
-        self._consent = ConsentController(window)
 
     def run(self, document: DocumentPage, extent: Extent) -> None:
         """Run a part of a document around the selected node, which stands for the loop that it is in."""
@@ -74,16 +55,14 @@ class PartialRunController(QObject):
         if session.shown.live is None and not session.is_past:
             session.seal()
             document.bars.drop(PART)  # also if it is refused for another reason
-            plan = partial(self._plan, document, part, {}, ask=ask)
-            # Right after the start of the program, the history may still be opening; the workflow may change meanwhile.
-            self._store.when_settled(lambda: self._consent.before_run(session, plan))
+            self._runs.when_allowed(session, partial(self._plan, document, part, {}, ask=ask))
 
     def _plan(self, document: DocumentPage, part: Part, inputs: dict[str, Value], *, ask: bool = False) -> None:
         if document.is_closed:
             return
         session, store = document.session, self._store.store
         workflow, run_id = session.workflow, session.shown.run_id
-        options = document_options(document, session.structure_now, self._engine, self._preferences, self._store)
+        options = self._runs.options(document, session.structure_now)
 
         def plan() -> PartialRunPlan:
             last = None if store is None else _last_run(store, run_id, options.source)
@@ -119,7 +98,7 @@ class PartialRunController(QObject):
             else:
                 document.session.refused.emit("This part of the workflow did not run, because it may not run code.")
 
-        ask_to_run(document, inputs, planned.inputs, self._dialogs, self._window, run)
+        self._runs.ask_for_inputs(document, inputs, planned.inputs, run)
 
     def _refuse(self, document: DocumentPage, part: Part, error: EngineError) -> None:
         if isinstance(error, MissingValuesError):
@@ -128,7 +107,7 @@ class PartialRunController(QObject):
         elif isinstance(error, DocumentError):
             document.session.reveal_problems()
             document.session.refused.emit("This part of the workflow has errors and cannot run. See Problems.")
-            self.run_blocked.emit(document)
+            self._runs.run_blocked.emit(document)
         else:
             document.session.refused.emit(str(error))
 

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QWidget
 from app.controllers.consent_controller import ConsentController
 from app.controllers.document_controller import DocumentController
 from app.controllers.history_pages import HistoryPage, HistoryPages, open_document
-from app.controllers.run_controller import resume_options
+from app.controllers.run_controller import run_models
 from app.dialogs import is_dialog_open
 from app.engine_thread import EngineThread
 from app.history.fork_dialog import ForkDialog, ForkPlace, read_fork_place
@@ -247,7 +247,16 @@ class ResumeForkController(QObject):
         self._consent.before_resuming(document.name or summary.run_id, document, trusted)
 
     def _options(self, models: Iterable[str], store: Store, permissions: Permissions) -> RunOptions:
-        return resume_options(models, self._engine, self._preferences, store, permissions)
+        """Return the options of a resumed run or a fork that may call these models; the history has the others."""
+        return RunOptions(
+            max_iterations_cap=self._preferences.max_iterations_cap,
+            folder=permissions.folder,
+            allow_code=permissions.may_run_code,
+            allow_private_addresses=permissions.may_reach_private,
+            budget_usd=permissions.budget_usd,
+            budget_tokens=permissions.budget_tokens,
+            models=run_models(models, self._engine, self._preferences, store),
+        )
 
     def _fork_page(self, parent: RunSummary, at: str, workflow: Workflow) -> HistoryPage:
         session = StoredSession(self._engine, self._store, workflow, f"{workflow_name(parent)} · fork")

@@ -60,42 +60,14 @@ def run_options(
         source: The document's file; empty for one that was never saved.
     """
     defaults = run_defaults(preferences.values, structure.workflow)
-    models = _models(models_in_use(structure, defaults["default_model"]), engine, preferences, store)
+    models = run_models(models_in_use(structure, defaults["default_model"]), engine, preferences, store)
     return RunOptions(**defaults, folder=folder, models=models, store=store, source=source)
 
 
-def resume_options(
-    models: Iterable[str],
-    engine: EngineThread,
-    preferences: Preferences,
-    store: Store,
-    permissions: Permissions | None = None,
-) -> RunOptions:
-    """Return the options of a resumed run or a fork; the history provides the others.
-
-    Args:
-        models: The models that it may call.
-        engine: The engine's thread, which has the models.
-        preferences: The user's settings.
-        store: The history.
-        permissions: What it may access on this computer, and spend.
-    """
-    permissions = permissions or Permissions()
-    return RunOptions(
-        max_iterations_cap=preferences.max_iterations_cap,
-        folder=permissions.folder,
-        allow_code=permissions.may_run_code,
-        allow_private_addresses=permissions.may_reach_private,
-        budget_usd=permissions.budget_usd,
-        budget_tokens=permissions.budget_tokens,
-        models=_models(models, engine, preferences, store),
-    )
-
-
-def _models(
+def run_models(
     names: Iterable[str], engine: EngineThread, preferences: Preferences, store: Store | None
 ) -> Catalog | None:
-    # Scripted and recorded models have a state, so each run reads them again.
+    """Return the models of a run by name. Scripted and recorded ones have a state, so each run reads them again."""
     called = tuple(names)
     addresses = preferences.values.server_addresses
     if any(name.startswith(RECORDED_PREFIX) for name in called):
@@ -179,8 +151,7 @@ class RunController(QObject):
     ) -> None:
         inputs = declared_inputs(document.session.workflow)
         suggested = _stored_inputs(document.session) | _last_inputs(document.session) | dict(given)
-        start = partial(self._start, document, then=then, paused=paused)
-        ask_to_run(document, inputs, suggested, self._dialogs, self._window, start)
+        self.ask_for_inputs(document, inputs, suggested, partial(self._start, document, then=then, paused=paused))
 
     def run_batch(self, document: DocumentPage, table: Path | None = None) -> None:
         """Show the batch window, which runs a document for each row of a table.
@@ -199,7 +170,7 @@ class RunController(QObject):
         structure, path = document.session.structure_now, document.session.path
 
         def options() -> BatchOptions:
-            fresh = partial(document_options, document, structure, self._engine, self._preferences, self._store)
+            fresh = partial(self.options, document, structure)
             run = replace(fresh(), store=None)
             return BatchOptions(run=run, store=self._store.writable, models=lambda: fresh().models or Models())
 
@@ -269,69 +240,59 @@ class RunController(QObject):
         def start() -> None:
             if document.is_closed:
                 return
-            access = self._engine, self._preferences, self._store
-            options = document_options(document, session.structure_now, *access)
-            session.start_run(values, options, paused=paused)
+            session.start_run(values, self.options(document, session.structure_now), paused=paused)
             then()
 
-        # Right after the start of the program, the history may still be opening; the workflow may change meanwhile.
-        def begin() -> None:
-            self._store.when_settled(lambda: self._consent.before_run(session, start))
+        self._keys.before_run(session, lambda: self.when_allowed(session, start))
 
-        self._keys.before_run(session, begin)
+    def when_allowed(self, session: Session, start: Callable[[], object]) -> None:
+        """Start a run with the user's consent, once the history is open; the workflow may change meanwhile."""
+        self._store.when_settled(lambda: self._consent.before_run(session, start))
 
+    def options(self, document: DocumentPage, structure: Structure) -> RunOptions:
+        """Return the options of a new run of a document, with what the user has allowed it; see `run_options`."""
+        path, store = document.session.path, self._store
+        folder = path.parent if path is not None and document.may_use_folder else None
+        source = "" if path is None else str(path)
+        return replace(
+            run_options(structure, self._engine, self._preferences, folder, store.store, source),
+            store=store.writable,
+            allow_code=document.may_run_code,
+            allow_private_addresses=document.may_reach_private,
+            confirm_calls=document.session.confirms_calls,
+        )
 
-def document_options(
-    document: DocumentPage, structure: Structure, engine: EngineThread, preferences: Preferences, history: StoreClient
-) -> RunOptions:
-    """Return the options of a new run of a document, with what the user has allowed it; see `run_options`."""
-    path = document.session.path
-    folder = path.parent if path is not None and document.may_use_folder else None
-    options = run_options(structure, engine, preferences, folder, history.store, "" if path is None else str(path))
-    return replace(
-        options,
-        store=history.writable,
-        allow_code=document.may_run_code,
-        allow_private_addresses=document.may_reach_private,
-        confirm_calls=document.session.confirms_calls,
-    )
+    def ask_for_inputs(
+        self,
+        document: DocumentPage,
+        inputs: list[DeclaredInput],
+        last: Mapping[str, Value],
+        run: Callable[[dict[str, Value]], object],
+    ) -> None:
+        """Ask for inputs and permissions, which the document remembers, and run with these inputs.
 
+        Args:
+            document: The document.
+            inputs: The inputs to ask for.
+            last: The values of the last run.
+            run: Called with the inputs by name.
+        """
+        session = document.session
+        folder = session.path.parent if session.path is not None else None
+        allowed = Permissions(
+            folder if document.may_use_folder else None,
+            document.may_run_code,
+            may_reach_private=document.may_reach_private,
+        )
+        dialog = RunDialog(inputs, last, folder, self._dialogs, needs_in(session.structure_now), allowed, self._window)
 
-def ask_to_run(
-    document: DocumentPage,
-    inputs: list[DeclaredInput],
-    last: Mapping[str, Value],
-    dialogs: FileDialogs,
-    window: QWidget,
-    run: Callable[[dict[str, Value]], object],
-) -> None:
-    """Ask for inputs and permissions, which the document remembers, and run with these inputs.
+        def start(inputs: dict[str, Value], allowed: Permissions) -> None:
+            document.may_use_folder, document.may_run_code = allowed.folder is not None, allowed.may_run_code
+            document.may_reach_private = allowed.may_reach_private
+            run(inputs)
 
-    Args:
-        document: The document.
-        inputs: The inputs to ask for.
-        last: The values of the last run.
-        dialogs: Asks for files.
-        window: The parent of the dialog.
-        run: Called with the inputs by name.
-    """
-    session = document.session
-    folder = session.path.parent if session.path is not None else None
-    allowed = Permissions(
-        folder if document.may_use_folder else None,
-        document.may_run_code,
-        may_reach_private=document.may_reach_private,
-    )
-    needs = needs_in(session.structure_now)
-    dialog = RunDialog(inputs, last, folder, dialogs, needs=needs, allowed=allowed, parent=window)
-
-    def start(inputs: dict[str, Value], allowed: Permissions) -> None:
-        document.may_use_folder, document.may_run_code = allowed.folder is not None, allowed.may_run_code
-        document.may_reach_private = allowed.may_reach_private
-        run(inputs)
-
-    dialog.wanted.connect(start)
-    dialog.open()
+        dialog.wanted.connect(start)
+        dialog.open()
 
 
 def runs_code(document: DocumentPage) -> bool:
