@@ -142,7 +142,8 @@ def ask_question(
 ) -> QMessageBox:
     """Ask a question over a window. Without an answer that rejects it, a last button does nothing but close it.
 
-    Enter gives the accepting answer. A question without one is about a deletion or another loss: Enter rejects it.
+    Enter gives the answer with `AcceptRole`. A question without one is about a loss, or about trust (`YesRole`): Enter
+    rejects it, because a key press meant for another widget must not confirm it.
 
     Args:
         parent: The window.

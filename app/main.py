@@ -6,6 +6,7 @@ import contextlib
 import gc
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
@@ -33,6 +34,13 @@ IDLE_MS: Final = 500
 """Delay between opening the documents and loading models."""
 STEP_MS: Final = 1
 """Delay between two steps of preloading, in which the window handles clicks."""
+
+_SLOW_MODULES: Final = (
+    "app.canvas.canvas",
+    "app.inspector.inspector",
+    "app.settings.settings_dialog",
+    "app.help.guide_window",
+)
 
 DISK_TIMEOUT_S: Final = 5.0
 """How long the end of the program waits for a disk."""
@@ -150,10 +158,8 @@ def _steps(workbench: Workbench) -> Iterator[Callable[[], object]]:
     for name, attribute in vars(Workbench).items():
         if isinstance(attribute, cached_property):
             yield partial(getattr, workbench, name)
-    yield _import_canvas
-    yield _import_inspector
-    yield _import_settings
-    yield _import_guide
+    for name in _SLOW_MODULES:
+        yield partial(import_module, name)
 
 
 def import_engine() -> None:
@@ -172,22 +178,6 @@ def build_parser() -> None:
         from engine.expr.expression import compile_expression
 
         compile_expression("1 + 1")
-
-
-def _import_canvas() -> None:
-    import app.canvas.canvas  # noqa: F401
-
-
-def _import_inspector() -> None:
-    import app.inspector.inspector  # noqa: F401
-
-
-def _import_settings() -> None:
-    import app.settings.settings_dialog  # noqa: F401
-
-
-def _import_guide() -> None:
-    import app.help.guide_window  # noqa: F401
 
 
 def open_at_start(workbench: Workbench, files: Sequence[Path], requested: Sequence[Path]) -> None:

@@ -17,7 +17,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -116,19 +115,6 @@ def _socket_name(path: Path) -> str:
     return path.name if sys.platform == "win32" else str(path)
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """What a start asks of the window.
-
-    Attributes:
-        files: Absolute paths of the files to open.
-        token: The desktop's permission to come to the front; empty without one.
-    """
-
-    files: list[Path]
-    token: str
-
-
 class InstanceServer(QObject):
     """Listens for later starts.
 
@@ -196,13 +182,18 @@ class InstanceServer(QObject):
         socket.write(ANSWER)
         socket.flush()
         socket.disconnectFromServer()
-        if request.token:
-            os.environ[ACTIVATION_VARIABLE] = request.token
-        self.files_requested.emit(request.files)
+        files, token = request
+        if token:
+            os.environ[ACTIVATION_VARIABLE] = token
+        self.files_requested.emit(files)
 
 
-def _parse(line: bytes) -> _Request | None:
-    """Parse a request; None if it is malformed, or its sender has stopped waiting."""
+def _parse(line: bytes) -> tuple[list[Path], str] | None:
+    """Parse a request: the files to open, and the desktop's permission to come to the front, empty without one.
+
+    Returns:
+        None if it is malformed, or its sender has stopped waiting.
+    """
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):
@@ -210,7 +201,7 @@ def _parse(line: bytes) -> _Request | None:
     match message:
         case {"files": list(names), "token": str(token), "until": float(until)}:
             is_valid = len(names) <= MAX_FILES and all(map(_is_absolute, names)) and "\0" not in token
-            return _Request([Path(name) for name in names], token) if is_valid and time.time() < until else None
+            return ([Path(name) for name in names], token) if is_valid and time.time() < until else None
     return None
 
 

@@ -365,8 +365,12 @@ class Workbench(QObject):
             "previous_iteration": self._with_current(lambda document: document.iterations.step(-1)),
             "next_iteration": self._with_current(lambda document: document.iterations.step(1)),
             "latest_iteration": self._with_current(lambda document: document.session.shown.look_at_latest()),
-            "compare": lambda: self.history.compare_current(),
-            "fork": lambda: self.history.fork_current(),
+            "compare": self._with_current(
+                lambda document: self.history.compare_from(document, document.iterations.detail.place)
+            ),
+            "fork": self._with_current(
+                lambda document: self.history.resuming.fork_from(document, document.iterations.detail.place)
+            ),
             "guide": lambda: self.help.show_guide(),
             "tour": lambda: self.help.start_tour(),
             "command_palette": commands.open_command_palette,

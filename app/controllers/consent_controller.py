@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 
 from PySide6.QtCore import QObject
-from PySide6.QtWidgets import QMessageBox, QPushButton, QWidget
+from PySide6.QtWidgets import QMessageBox, QWidget
 
 from app.dialogs import add_text_area, ask_question, is_dialog_open
 from app.session import Session
@@ -92,11 +92,8 @@ class ConsentController(QObject):
             self._window,
             f"Do you trust “{name}”?",
             f"It hasn't run on this computer before. Besides models, it can use:{_listed(reach)}",
-            [("Trust and run", _Role.AcceptRole, proceed)],
+            [("Trust and run", _Role.YesRole, proceed)],
         )
-        cancel = box.escapeButton()
-        assert isinstance(cancel, QPushButton)
-        box.setDefaultButton(cancel)  # a key press meant for another widget must not confirm anything
         if not _listed(reach):
             add_text_area(box, "\n".join(reach.lines()), "What it can use")
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from PySide6.QtCore import QObject, Qt, QUrl, Signal
 from PySide6.QtGui import QCursor, QDesktopServices
@@ -36,9 +36,6 @@ from engine.plan.structure import analyse
 from engine.store.answers import give_answer, open_questions
 from engine.store.store_protocol import EVERY_RUN, RunFilter, RunStatus, RunSummary, Store
 from engine.values import Value
-
-if TYPE_CHECKING:
-    from app.inspector.inspector import Inspector
 
 HISTORY_FILTER: Final = "Histories (*.sqlite3);;All files (*)"
 MOST_OFFERED: Final = 30
@@ -185,19 +182,7 @@ class HistoryController(QObject):
         """Return whether the history has the run that a document shows: it was read there, or could be stored."""
         return (self.access.path, document.session.shown.run_id) in self._stored
 
-    def compare_current(self) -> None:
-        """Compare the selected iteration of the current document with the one before."""
-        document = self._current()
-        if document is not None and document.session.shown.view_model is not None:
-            self.compare_from(document, document.iterations.detail.place)
-
-    def fork_current(self) -> None:
-        """Fork from the selected iteration of the current document."""
-        document = self._current()
-        if document is not None and document.session.shown.view_model is not None:
-            self.resuming.fork_from(document, document.iterations.detail.place)
-
-    def export_current(self, document: DocumentPage) -> None:
+    def export_run(self, document: DocumentPage) -> None:
         """Export the document's run to a file."""
         run_id = document.session.shown.run_id
         if not self._has_run_of(document):
@@ -209,7 +194,9 @@ class HistoryController(QObject):
         """Connect a document that was opened."""
         session = document.session
         document.iterations_created.connect(lambda iterations: self._follow_iterations(document, iterations))
-        document.inspector_created.connect(lambda inspector: self._follow_inspector(document, inspector))
+        document.inspector_created.connect(
+            lambda inspector: inspector.compare_wanted.connect(partial(self.choose_run_to_compare, document))
+        )
         document.is_stored = lambda: (
             self.access.writable is not None and self._has_run_of(document) and not document.bars.text(NOT_STORED)
         )
@@ -234,14 +221,11 @@ class HistoryController(QObject):
         session.shown.ended.connect(lambda: runs.add(session.shown.run_id))
         session.saved.connect(set_source, Qt.ConnectionType.SingleShotConnection)
 
-    def _follow_inspector(self, document: DocumentPage, inspector: Inspector) -> None:
-        inspector.compare_wanted.connect(lambda place: self.choose_run_to_compare(document, place))
-
     def _follow_iterations(self, document: DocumentPage, iterations: IterationsPanel) -> None:
         iterations.compare_wanted.connect(lambda place: self.compare_from(document, place))
         iterations.detail.run_compare_wanted.connect(lambda place: self.choose_run_to_compare(document, place))
         iterations.fork_wanted.connect(lambda place: self.resuming.fork_from(document, place))
-        iterations.export_wanted.connect(lambda: self.export_current(document))
+        iterations.export_wanted.connect(lambda: self.export_run(document))
 
     def show_in_list(self, run_id: str) -> None:
         """Show a run in the list of runs."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from itertools import groupby, islice, pairwise
 from typing import Any, Final
 
-from PySide6.QtCore import QSize, Qt, QUrl
+from PySide6.QtCore import QSize, QUrl
 from PySide6.QtGui import (
     QBrush,
     QColor,
@@ -31,6 +31,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QMessageBox, QSizePolicy, QTextBrowser, QWidget
 
+from app.dialogs import ask_question
 from app.inspector.editor import describe_widget
 from app.inspector.text_widgets import from_utf16_units
 from app.theme.style import style
@@ -60,6 +61,7 @@ _SIGNS: Final = re.compile(
 _FENCE: Final = re.compile(r"[ ]{0,3}(```|~~~)")
 _PARAGRAPH: Final = re.compile(r"(?![-*+>#|=]\s|\d+[.)]\s|[`~]{3}|[|]|={2,}$|-{2,}$)\S")
 """The beginning of a line that continues a paragraph rather than a list, a quote, a table or a heading."""
+_Role = QMessageBox.ButtonRole
 _OPENED: Final = frozenset({"http", "https", "mailto"})
 _FEATURES: Final = QTextDocument.MarkdownFeature.MarkdownDialectGitHub | QTextDocument.MarkdownFeature.MarkdownNoHTML
 _ENLARGED: Final = {1: 2, 2: 1}
@@ -266,19 +268,8 @@ class MarkdownView(QTextBrowser):
 def confirm_link(parent: QWidget, url: QUrl) -> QMessageBox:
     """Show where a link leads, and open it if the user agrees; only web and mail addresses are opened."""
     target = visible(url.toString())
-    can_open = url.scheme().casefold() in _OPENED
-    box = QMessageBox(parent)
-    box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    box.setTextFormat(Qt.TextFormat.PlainText)
-    box.setText("Open this link?" if can_open else "This link can't be opened from here.")
-    box.setInformativeText(target)
-    copy = box.addButton("Copy", QMessageBox.ButtonRole.ActionRole)
-    copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(target))
-    if can_open:
-        opening = box.addButton("Open", QMessageBox.ButtonRole.AcceptRole)
-        opening.clicked.connect(lambda: QDesktopServices.openUrl(url))
-    cancel = box.addButton("Cancel", QMessageBox.ButtonRole.RejectRole)
-    box.setDefaultButton(cancel)
-    box.setEscapeButton(cancel)
-    box.open()
-    return box
+    copy = ("Copy", _Role.ActionRole, lambda: QGuiApplication.clipboard().setText(target))
+    if url.scheme().casefold() not in _OPENED:
+        return ask_question(parent, "This link can't be opened from here.", target, [copy])
+    opening = ("Open", _Role.YesRole, lambda: QDesktopServices.openUrl(url))
+    return ask_question(parent, "Open this link?", target, [copy, opening])

@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -119,7 +120,7 @@ def test_resume_and_fork_say_that_the_history_cannot_be_written(
     page = workbench.history.tabs.pages["aaaa"]
     qtbot.waitUntil(lambda: page.bar.isVisible() and page.session.shown.run_id == "aaaa")
     said = {workbench.notices.text("history")}
-    for refuse in (lambda: press(page.bar, "Resume"), workbench.history.fork_current):
+    for refuse in (lambda: press(page.bar, "Resume"), partial(workbench.history.resuming.fork_from, page.document, "")):
         refuse()
         said.add(workbench.notices.text("history"))
     assert len(said) == 3
@@ -141,7 +142,7 @@ def test_run_is_not_stored_and_compared_all_the_same(
     assert shown.view_model.status == RunStatus.COMPLETED
     assert not document.bars.text(NOT_STORED)
     assert not document.can_resume()
-    workbench.history.compare_current()
+    workbench.actions_by_name["compare"].trigger()
     compare = workbench.history.compare
     assert compare is not None
     qtbot.waitUntil(lambda: "draft 3" in compare.panes[1].toPlainText())

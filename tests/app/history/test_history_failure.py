@@ -115,7 +115,7 @@ def test_run_from_before_the_history_was_opened_is_not_in_it(
     press(workbench.notices, "Choose another history…")
     qtbot.waitUntil(lambda: workbench.store_access.writable is not None)
 
-    workbench.history.export_current(document)
+    workbench.history.export_run(document)
     assert "Only a stored run" in workbench.status_bar.refusal.text()
     assert not document.is_stored()
     workbench.runs.run(document)
