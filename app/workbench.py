@@ -227,7 +227,7 @@ class Workbench(QObject):
         """Closes documents and the window."""
         from app.controllers.close_controller import CloseController
 
-        closing = CloseController(self.window, self.documents, self.store_access, self.remember_open)
+        closing = CloseController(self.window, self.documents, self.remember_open)
         closing.finished.connect(self.finished)
         return closing
 
@@ -314,7 +314,6 @@ class Workbench(QObject):
         self.tabs.close_requested.connect(lambda document: self.closing.close_document(document))
         self.run_bar.model_clicked.connect(self.commands.set_up_models)
         self.run_bar.budget_clicked.connect(self._with_current(self._show_budget))
-        self.run_bar.ask_and_run.connect(self.actions_by_name["run_with"].trigger)
         self.status_bar.problems_clicked.connect(lambda: self.bottom_panel.toggle("problems"))
         self.status_bar.failure_clicked.connect(self._with_current(lambda document: document.show_failure()))
         self.status_bar.question_clicked.connect(
@@ -566,7 +565,7 @@ class Workbench(QObject):
         chat.run_wanted.connect(lambda name, text: self.runs.run_with_text(document, name, text))
         chat.stop_wanted.connect(lambda: self.runs.stop(document))
         chat.iterations_wanted.connect(lambda run_id: self._show_iterations(document, run_id))
-        chat.failure_wanted.connect(lambda run_id, _node: self._show_failure(document, run_id))
+        chat.failure_wanted.connect(lambda run_id: self._show_failure(document, run_id))
 
     def _apply_fix(self, document: DocumentPage, fix: str) -> None:
         """Do what a button of a problem or of a failed run offers."""

@@ -9,9 +9,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QMessageBox, QWidget
 
 from app.controllers.document_controller import DocumentController
-from app.controllers.history_controller import NOT_STORED
 from app.dialogs import ask_question
-from app.history.store_client import StoreClient
 from app.runs.run_status import is_running
 from app.window.document_page import DocumentPage
 
@@ -23,7 +21,6 @@ class CloseController(QObject):
 
     Args:
         documents: Closes and saves documents.
-        store: The history, in which unanswered runs wait.
         remember_open: Stores which files are open.
 
     Attributes:
@@ -36,17 +33,10 @@ class CloseController(QObject):
 
     finished = Signal()
 
-    def __init__(
-        self,
-        window: QWidget,
-        documents: DocumentController,
-        store: StoreClient,
-        remember_open: Callable[[], object],
-    ) -> None:
+    def __init__(self, window: QWidget, documents: DocumentController, remember_open: Callable[[], object]) -> None:
         super().__init__(window)
         self._window = window
         self._documents = documents
-        self._store = store
         self._remember_open = remember_open
         self._question: QMessageBox | None = None
         self._is_waiting = False
@@ -198,8 +188,7 @@ class CloseController(QObject):
     def _waits(self, document: DocumentPage) -> bool:
         """Return whether a run waits for an answer and is stored, so that it can be answered later."""
         view_model = document.session.shown.view_model
-        is_kept = self._store.writable is not None and not document.bars.text(NOT_STORED)
-        return is_kept and view_model is not None and bool(view_model.questions)
+        return document.is_stored() and view_model is not None and bool(view_model.questions)
 
     def _leave(self, documents: list[DocumentPage]) -> None:
         """Suspend the runs that wait for an answer, and let the others finish, also those that are paused."""

@@ -164,34 +164,32 @@ class HistoryPages(QObject):
 
     def open_run(self, run_id: str) -> None:
         """Show a run, in the tab that shows it already or in a new one."""
+        documents = () if run_id in self.pages else self._documents.all
+        for document in documents:
+            if document.session.shown.run_id == run_id and not isinstance(document.session, SubflowSession):
+                self._documents.shown.emit(document)
+                return
+        self.show_page(run_id)
+
+    def show_page(self, run_id: str, then: Callable[[HistoryPage], object] = lambda _page: None) -> None:
+        """Show the tab of a run, which is read first if it has none, and call a function with it."""
         page = self.pages.get(run_id)  # may not be filled yet
-        shown = (
-            [page.document]
-            if page is not None
-            else [
-                document
-                for document in self._documents.all
-                if document.session.shown.run_id == run_id and not isinstance(document.session, SubflowSession)
-            ]
-        )
-        if shown:
-            self._documents.shown.emit(shown[0])
-        else:
-            self.read(run_id, self._open)
-
-    def _open(self, run: StoredRun) -> None:
-        page = self.pages.get(run.summary.run_id)
-        if page is not None:  # it was opened again while it was read
+        if page is not None:
             self._documents.shown.emit(page.document)
+            then(page)
         else:
-            self.show(run)
+            self._store.ask(
+                lambda store: read_outline(store, run_id),
+                lambda run: then(self._page_of(run)),
+                lambda error: self.refused.emit(str(error)),
+            )
 
-    def read(self, run_id: str, done: Callable[[StoredRun], object]) -> None:
-        """Read a run from the history."""
-        self._store.ask(lambda store: read_outline(store, run_id), done, lambda error: self.refused.emit(str(error)))
-
-    def show(self, run: StoredRun) -> HistoryPage:
-        """Show a run in a new tab."""
+    def _page_of(self, run: StoredRun) -> HistoryPage:
+        """Return a new tab for a run, or the one in which it was opened while it was read."""
+        page = self.pages.get(run.summary.run_id)
+        if page is not None:
+            self._documents.shown.emit(page.document)
+            return page
         title = f"{workflow_name(run.summary)} · {time_label(run.summary.started)}"
         page = self.make_page(StoredSession(self._engine, self._store, run.workflow, title))
         self.pages[run.summary.run_id] = page

@@ -23,7 +23,7 @@ from app.history.fork_dialog import ForkDialog, ForkPlace, read_fork_place
 from app.history.resume_dialog import Budget, ResumeInfo, ask_before_resume, budget_of, read_resume_info
 from app.history.run_labels import workflow_name
 from app.history.store_client import StoreClient
-from app.history.stored_session import StoredRun, StoredSession
+from app.history.stored_session import StoredSession
 from app.inspector.model_list import ModelSource
 from app.runs.run_status import models_in_use
 from app.settings.preferences import Preferences
@@ -278,22 +278,14 @@ class ResumeForkController(QObject):
             given = replace(options, confirm_calls=confirms)
             return resume(store, summary.run_id, given, retry_in_flight=retry_in_flight)
 
-        def shown(run: StoredRun) -> None:
-            self._pages.run_in_page(self._pages.show(run), begin)
-
         ran = opened.session.shown.workflow if opened is not None else None
         if opened is not None and ran is not None:
             opened.may_use_folder |= permissions.folder is not None
             opened.may_run_code |= permissions.may_run_code
             opened.may_reach_private |= permissions.may_reach_private
             _continue_in(opened, ran, begin)
-            return
-        page = self._pages.pages.get(summary.run_id)
-        if page is not None:
-            self._documents.shown.emit(page.document)
-            self._pages.run_in_page(page, begin)
         else:
-            self._pages.read(summary.run_id, shown)
+            self._pages.show_page(summary.run_id, lambda page: self._pages.run_in_page(page, begin))
 
     def _ask(self, work: Callable[[Store], object], answered: Callable[..., object]) -> None:
         self._store.ask(work, answered, lambda error: self.refused.emit(str(error)))

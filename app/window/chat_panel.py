@@ -42,11 +42,11 @@ class TurnView(QWidget):
 
     Signals:
         iterations_wanted: The user wants to see the iterations; the run's id.
-        failure_wanted: The user wants to see the node that failed; the run's id and the node.
+        failure_wanted: The user wants to see the node that failed; the run's id.
     """
 
     iterations_wanted = Signal(str)
-    failure_wanted = Signal(str, str)
+    failure_wanted = Signal(str)
 
     def __init__(self, turn: ChatTurn, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -61,7 +61,7 @@ class TurnView(QWidget):
         self.error.setProperty("tone", "bad")
         self.status = PlainLabel(look="dim small", wrap=True)
         self.iterations = push_button("", lambda: self.iterations_wanted.emit(self.turn.run_id), self, look="link")
-        self.show_it = push_button("Show it", self._show_failure, self, look="link")
+        self.show_it = push_button("Show it", lambda: self.failure_wanted.emit(self.turn.run_id), self, look="link")
         self.show_it.setAccessibleName("Show what failed")
         vbox(
             hbox(8, (bubble, 1)),
@@ -91,9 +91,6 @@ class TurnView(QWidget):
         self.iterations.setVisible(bool(turn.run_id) and (turn.is_over or turn.iterations > 0))
         self.iterations.setText(format_count(turn.iterations, "iteration") if turn.iterations else "Show run")
 
-    def _show_failure(self) -> None:
-        self.failure_wanted.emit(self.turn.run_id, self.turn.node)
-
     def _show_answers(self) -> None:
         outputs = list(self.turn.outputs.items())
         while len(self.answers) < len(outputs):
@@ -122,14 +119,14 @@ class ChatPanel(QWidget):
         run_wanted: The user wants to run the workflow; the name of the input, and its text.
         stop_wanted: The user wants to stop the run.
         iterations_wanted: The user wants to see the iterations of a run; its id.
-        failure_wanted: The user wants to see the node that failed; the run's id and the node.
+        failure_wanted: The user wants to see the node that failed; the run's id.
         available: Whether the workflow can be used in a chat has changed.
     """
 
     run_wanted = Signal(str, str)
     stop_wanted = Signal()
     iterations_wanted = Signal(str)
-    failure_wanted = Signal(str, str)
+    failure_wanted = Signal(str)
     available = Signal(bool)
 
     def __init__(self, session: Session, access: StoreClient, parent: QWidget | None = None) -> None:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QMetaObject, Qt, Signal
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QMenu, QPushButton, QSizePolicy, QWidget
+from PySide6.QtWidgets import QApplication, QMenu, QPushButton, QSizePolicy, QWidget
 
-from app.runs.run_status import Budget, model_label, progress
+from app.runs.run_status import Budget, model_label, node_title, progress
 from app.theme.style import ThemedIcon, icon_size, set_style_properties
 from app.theme.tokens import UNIT
 from app.theme.widgets import STRETCH, Badge, ElidedLabel, PlainLabel, ProgressBar, hbox, plain_tool_tip, push_button
@@ -55,17 +55,15 @@ class RunBar(QWidget):
     """The bar.
 
     Args:
-        actions: By name: `run`, `pause`, `step_node`, `step_iteration`, `stop`.
+        actions: By name: `run`, `run_with`, `pause`, `step_node`, `step_iteration`, `stop`.
 
     Signals:
         model_clicked: The user wants to change the model.
         budget_clicked: The user wants to change the budget.
-        ask_and_run: Run was clicked with Shift.
     """
 
     model_clicked = Signal()
     budget_clicked = Signal()
-    ask_and_run = Signal()
 
     def __init__(self, actions: dict[str, QAction]) -> None:
         super().__init__()
@@ -79,24 +77,22 @@ class RunBar(QWidget):
         self.run = ActionButton(actions["run"], self, primary=True)
         self.run.clicked.disconnect()
         self.run.clicked.connect(self._run)
-        self._run_action = actions["run"]
+        self._actions = actions
         ThemedIcon(self.run, "mdi6.play", "on_accent")
         self.pause = ActionButton(actions["pause"], self)
         self.stop = ActionButton(actions["stop"], self)
         self.run.successor, self.stop.successor, self.pause.successor = self.stop, self.run, self.run
         self.step = self._step_button(actions)
-        self.progress = ProgressBar(self)
-        self.progress.setTextVisible(False)
-        self.progress.setFixedWidth(30 * UNIT)
+        self.progress = ProgressBar(self, textVisible=False)
         self.progress.setAccessibleName("Progress of the run")
+        self.progress.setFixedWidth(30 * UNIT)
         self.waits = Badge("Waiting for you", "warning", self)
         self.waits.hide()
         self.pinned = Badge("", "accent", self)
         self.pinned.hide()
-        self.meter = ProgressBar(self)
-        self.meter.setTextVisible(False)
-        self.meter.setFixedWidth(20 * UNIT)
+        self.meter = ProgressBar(self, maximum=1000, textVisible=False)
         self.meter.setAccessibleName("Budget spent")
+        self.meter.setFixedWidth(20 * UNIT)
         self.budget = push_button("", self.budget_clicked.emit, self, look="quiet")
         self.budget.setToolTip("The budget of a run. Click to change it.")
         self.model = push_button("", self.model_clicked.emit, self)
@@ -142,7 +138,6 @@ class RunBar(QWidget):
         self.meter.setVisible(budget is not None)
         self.budget.setVisible(budget is not None)
         if budget is not None:
-            self.meter.setRange(0, 1000)
             self.meter.setValue(round(budget.share * 1000))
             tone = "bad" if budget.share >= 1 else "warning" if budget.share >= 0.8 else "good"
             if self.meter.property("tone") != tone:
@@ -159,12 +154,8 @@ class RunBar(QWidget):
         self.model.setAccessibleName(f"Model: {', '.join(names) or 'none'}")
 
     def _run(self) -> None:
-        from PySide6.QtWidgets import QApplication
-
-        if QApplication.keyboardModifiers() & Qt.KeyboardModifier.ShiftModifier:
-            self.ask_and_run.emit()
-        else:
-            self._run_action.trigger()
+        is_shifted = bool(QApplication.keyboardModifiers() & Qt.KeyboardModifier.ShiftModifier)
+        self._actions["run_with" if is_shifted else "run"].trigger()
 
     def _show_name(self) -> None:
         session = self._session
@@ -182,8 +173,6 @@ class RunBar(QWidget):
         nodes = workflow.pinned_nodes if workflow is not None else ()
         self.pinned.setVisible(bool(nodes))
         if nodes and workflow is not None:
-            from app.runs.run_status import node_title
-
             names = ", ".join(node_title(node.id, workflow) for node in nodes)
             self.pinned.setText(f"{len(nodes)} pinned")
             self.pinned.setToolTip(plain_tool_tip(f"Pinned nodes do not run: {names}"))
