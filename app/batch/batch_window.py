@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Final
@@ -149,11 +150,8 @@ class BudgetField(QDoubleSpinBox):
     """Budget in US dollars; zero means no limit."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setRange(0.0, _MAX_USD)
-        self.setDecimals(_DECIMALS)
-        self.setPrefix("$ ")
-        self.setStepType(QDoubleSpinBox.StepType.AdaptiveDecimalStepType)
+        step = QDoubleSpinBox.StepType.AdaptiveDecimalStepType
+        super().__init__(parent, decimals=_DECIMALS, maximum=_MAX_USD, prefix="$ ", stepType=step)
         self.setSpecialValueText("No limit")
         self.setAccessibleName("Budget for all rows in US dollars")
         self.setToolTip("When the rows have spent this amount, no more rows start. Running rows are completed.")
@@ -238,14 +236,11 @@ class BatchWindow(QDialog):
         self.others = QCheckBox("Include other columns", self)
         self.others.setToolTip("Copy columns that are not inputs to the results file")
         self.others.setChecked(True)
-        self.concurrency = QSpinBox(self)
-        self.concurrency.setRange(1, _MAX_CONCURRENCY)
-        self.concurrency.setValue(CONCURRENCY_DEFAULT)
+        self.concurrency = QSpinBox(self, minimum=1, maximum=_MAX_CONCURRENCY, value=CONCURRENCY_DEFAULT)
         self.concurrency.setAccessibleName("Concurrent rows")
         inset_number(self.concurrency)
         self.budget = BudgetField(self)
-        self.bar = ProgressBar(self)
-        self.bar.setTextVisible(False)
+        self.bar = ProgressBar(self, textVisible=False)
         self.bar.setAccessibleName("Completed rows")
         self.progress = PlainLabel("", self, look="dim small")
         self.model = BatchResultsModel(self)
@@ -255,7 +250,7 @@ class BatchWindow(QDialog):
         self.summary = PlainLabel("", self, wrap=True, selectable=True)
         self.start = push_button("Run", self.run_batch, self, look="primary")
         self.stop = push_button("Stop", self._stop, self)
-        self.open_button = push_button("Open run", self._open_current, self)
+        self.open_button = push_button("Open run", lambda: self._open_run(self.view.currentIndex()), self)
         self.install = InstallButton(self.run_batch)
         self.setAcceptDrops(True)
         self._arrange()
@@ -360,9 +355,6 @@ class BatchWindow(QDialog):
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         return area
 
-    def _open_current(self) -> None:
-        self._open_run(self.view.currentIndex())
-
     def _align_label(self) -> None:
         """Align the label of the inputs with the first of them; show that one at least, and no gap below them all."""
         for widget in (self._inputs_label, self._inputs):
@@ -406,15 +398,8 @@ class BatchWindow(QDialog):
             self.view.selectRow(chosen)
         self.bar.setRange(0, len(inputs))
         self.bar.setValue(0)
-        defaults = self._options()
-        options = BatchOptions(
-            run=defaults.run,
-            concurrency=self.concurrency.value(),
-            budget_usd=self.budget.usd,
-            out=self._out,
-            store=defaults.store,
-            models=defaults.models,
-        )
+        concurrency, budget = self.concurrency.value(), self.budget.usd
+        options = replace(self._options(), concurrency=concurrency, budget_usd=budget, out=self._out)
         self.batch = BatchRunner(self._engine, self._workflow, inputs, options, self)
         self.batch.rows_started.connect(self.model.mark_running)
         self.batch.rows_completed.connect(self._show_results)

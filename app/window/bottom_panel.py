@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from PySide6.QtCore import QObject, QSize, Qt, Signal
-from PySide6.QtWidgets import QButtonGroup, QSizePolicy, QSplitter, QStackedWidget, QToolButton, QWidget
+from PySide6.QtWidgets import QSizePolicy, QSplitter, QStackedWidget, QToolButton, QWidget
 
 from app.theme.style import style
 from app.theme.widgets import QWIDGETSIZE_MAX, hbox, icon_button, vbox
@@ -45,8 +45,6 @@ class BottomPanel(QWidget):
         for page in self._pages.values():
             self.stack.addWidget(page)
         self.buttons: dict[str, QToolButton] = {}
-        group = QButtonGroup(self)
-        group.setExclusive(False)
         strip = QWidget(self)
         strip.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         row = hbox(spacing=1, margins=(2, 1, 2, 1), parent=strip)

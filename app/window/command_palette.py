@@ -71,8 +71,7 @@ class CommandPalette(QDialog):
         self.setProperty("finder", True)
         self.setAccessibleName(prompt)
         self._entries = entries
-        self.field = QLineEdit(self)
-        self.field.setPlaceholderText(prompt)
+        self.field = QLineEdit(self, placeholderText=prompt)
         self.field.setAccessibleName(prompt)
         self.list = QListWidget(self)
         self.list.setAccessibleName("Results")
@@ -136,11 +135,11 @@ class ShortcutsDialog(QDialog):
                 heights[shortest] += len(shown) + 2
         for stack in stacks:
             stack.addStretch(1)
-        self._area = QScrollArea(self)  # takes the focus, so that keys scroll it
-        self._area.setWidgetResizable(True)
+        # It takes the focus, so that keys scroll it.
+        self._area = QScrollArea(self, widgetResizable=True)
+        self._area.setAccessibleName("Keyboard shortcuts")
         self._area.setWidget(inside)
         self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._area.setAccessibleName("Keyboard shortcuts")
         close = push_button("Close", self.accept, self, auto_default=True)
         vbox((self._area, 1), hbox(STRETCH, close), spacing=4, margins=(6, 6, 6, 4), parent=self)
         resize_on_screen(self, SHORTCUTS_SIZE)

@@ -10,7 +10,7 @@ from types import TracebackType
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QShowEvent
-from PySide6.QtWidgets import QDialog, QPlainTextEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QDialog, QPlainTextEdit, QWidget
 
 from app.theme.tokens import UNIT
 from app.theme.widgets import SHARE_OF_SCREEN, STRETCH, CollapsibleSection, PlainLabel, hbox, push_button, vbox
@@ -30,17 +30,14 @@ class CrashDialog(QDialog):
         super().__init__(parent)
         self.setWindowTitle("Loopwright")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setModal(False)
-        self.details = QPlainTextEdit(details, self)
-        self.details.setReadOnly(True)
+        self.details = QPlainTextEdit(details, self, readOnly=True)
         self.details.setAccessibleName("Details")
         self.details.setMinimumSize(120 * UNIT, 20 * UNIT)
         self.fold = CollapsibleSection("Details", self.details, self)
         self.fold.toggled.connect(lambda: call_later(self, self._fit))  # once the layout has followed
         self.copy = push_button("Copy details", self._copy, self, auto_default=True)
-        close = QPushButton("Close", self)
+        close = push_button("Close", self.accept, self, auto_default=True)
         close.setDefault(True)
-        close.clicked.connect(self.accept)
         self._column = vbox(
             PlainLabel(message, self, wrap=True),
             (self.fold, 1),

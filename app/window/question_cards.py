@@ -114,11 +114,8 @@ class QuestionCard(QFrame):
         )
 
     def _text_field(self, name: str, text: str) -> QPlainTextEdit:
-        field = QPlainTextEdit(self)
+        field = QPlainTextEdit(text, self, tabChangesFocus=True)
         field.setAccessibleName(name)
-        field.setTabChangesFocus(True)
-        field.setPlainText(text)
-        field.document().setModified(False)
         field.setMinimumHeight(20 * UNIT)
         return field
 

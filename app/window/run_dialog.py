@@ -176,20 +176,14 @@ class PermissionFields(QWidget):
 
 
 def _usd_field(budget: float) -> QDoubleSpinBox:
-    field = QDoubleSpinBox()
-    field.setDecimals(4)
-    field.setRange(0.0, 1_000_000.0)
-    field.setStepType(QDoubleSpinBox.StepType.AdaptiveDecimalStepType)
-    field.setValue(budget)
-    return field
+    step = QDoubleSpinBox.StepType.AdaptiveDecimalStepType
+    return QDoubleSpinBox(decimals=4, maximum=1_000_000.0, stepType=step, value=budget)
 
 
 def _tokens_field(budget: int) -> QSpinBox:
-    field = QSpinBox()
-    field.setRange(0, 2_000_000_000)
+    step = QSpinBox.StepType.AdaptiveDecimalStepType
+    field = QSpinBox(maximum=2_000_000_000, stepType=step, value=budget)
     field.setGroupSeparatorShown(True)
-    field.setStepType(QSpinBox.StepType.AdaptiveDecimalStepType)
-    field.setValue(budget)
     return field
 
 
@@ -335,8 +329,7 @@ class InputField(QWidget):
             line = QLineEdit(text, self)
             line.textChanged.connect(lambda _text: self.changed.emit())
             return line
-        edit = QPlainTextEdit(text, self)
-        edit.setTabChangesFocus(True)
+        edit = QPlainTextEdit(text, self, tabChangesFocus=True)
         edit.setMinimumHeight(20 * UNIT)
         edit.textChanged.connect(self.changed)
         return edit
