@@ -81,11 +81,11 @@ def reason_of(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a question with the known name most similar to an unknown one, or an empty text."""
+def did_you_mean(name: str, known: Iterable[str], *, min_similarity: float = 0.6) -> str:
+    """Return a question with the most similar known name; empty if none is similar enough (from 0 to 1)."""
     import difflib  # rarely needed, and slow to import
 
     candidates = list(known)
     lowered = {candidate.lower(): candidate for candidate in reversed(candidates)}
-    near = difflib.get_close_matches(name[:100].lower(), list(lowered), n=1)
+    near = difflib.get_close_matches(name[:100].lower(), list(lowered), n=1, cutoff=min_similarity)
     return f'Did you mean "{lowered[near[0]]}"?' if near else ""

@@ -8,19 +8,19 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from engine.batch.table import MAX_BYTES, TABLE_REMEDY, Table, TableError, table_of_grid
+from engine.batch.table import MAX_BYTES, RESULT_PREFIXES, TABLE_REMEDY, Table, TableError, table_of_grid
 from engine.batch.text_encoding import decode_table
 from engine.batch.workbook import is_workbook, read_workbook
 from engine.errors import reason_of
 from engine.safe_file_io import decode_text, read_ordinary_file
-from engine.store.export_csv import is_own_table, value_of_csv_cell
+from engine.store.export_csv import RESULT_MARKS, is_own_table, value_of_csv_cell
 from engine.text_sanitizing import shown
-from engine.values import MAX_NESTING, Value, nesting, value_of_json
+from engine.values import MAX_NESTING, Value, as_object, nesting, value_of_json
 
 _SEPARATORS: Final = (",", ";", "\t", "|")
 _SEPARATOR_LINE: Final = re.compile(r'"?sep=(.)"?[ \t]*\r?\n', re.IGNORECASE)
@@ -139,6 +139,9 @@ def read_pasted_table(text: str) -> Table:
 
 
 def _with_rows(table: Table) -> Table:
+    if not table.is_text and {"inputs", *RESULT_MARKS} <= set(table.columns):
+        rows = tuple(map(_result_columns, table.rows))
+        return replace(table, rows=rows, columns=tuple(dict.fromkeys(column for row in rows for column in row)))
     if table.rows:
         return table
     if table.sheet:
@@ -147,6 +150,18 @@ def _with_rows(table: Table) -> Table:
             "Put column names in the first row, or choose another sheet.",
         )
     raise TableError(f"{table.name}: The table has no rows.", TABLE_REMEDY)
+
+
+def _result_columns(row: Mapping[str, Value]) -> dict[str, Value]:
+    """The columns that a line of a results file has in other formats."""
+    columns = dict(row)
+    for part, prefix in RESULT_PREFIXES.items():
+        for name, value in as_object(columns.pop(part, None)).items():
+            column = name if part == "extra" else f"{prefix}{name}"
+            while column in columns:
+                column = f"{RESULT_PREFIXES['extra']}{column}"
+            columns[column] = value
+    return columns
 
 
 def parse_table(

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import IO, Any, Final, cast
 
 from engine.batch.read_table import is_json_lines, parse_table
-from engine.batch.rows import INPUT_PREFIX, BatchRow, RowResult
-from engine.batch.table import TableError
+from engine.batch.rows import BatchRow, RowResult
+from engine.batch.table import RESULT_PREFIXES, TableError
 from engine.batch.workbook import MAX_ROWS, WORKBOOK_SUFFIXES, write_workbook
 from engine.errors import EngineError, reason_of
 from engine.formatting import format_count
@@ -40,7 +40,7 @@ _FIGURES: Final = (
     "run_id",
 )
 _NUMBERS: Final = frozenset({"row", "score", "iterations", "tokens", "cost_usd", "duration_s", "warning_count"})
-_INPUT, _OUTPUT, _EXTRA = INPUT_PREFIX, "output.", "table."
+_INPUT, _OUTPUT, _EXTRA = RESULT_PREFIXES.values()
 
 _Record = dict[str, Any]
 """A row as a JSON object: row, status, extra, inputs, outputs, figures, batch, key."""

@@ -7,7 +7,6 @@ an interrupted batch, even if rows have moved in the meantime.
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import re
 import statistics
@@ -16,9 +15,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
-from engine.batch.table import Table, TableError, is_empty
+from engine.batch.table import RESULT_PREFIXES, Table, TableError, is_empty
 from engine.document.model import Workflow
-from engine.errors import EngineError
+from engine.errors import EngineError, did_you_mean
 from engine.nodes.json_values import ConversionError, convert
 from engine.nodes.spec import PortType
 from engine.run_state.result import LoopResult, RunResult
@@ -31,8 +30,6 @@ from engine.values import Value, compact_json, to_text
 _RUN_ID_LENGTH = 16
 _MIN_SIMILARITY: Final = 0.8
 """From 0 to 1; a column whose name is at least this similar to an input's counts as misspelled."""
-INPUT_PREFIX: Final = "input."
-"""Precedes the name of an input in a results file."""
 _SPREADSHEET_ERRORS: Final = re.compile(
     r"#(N/A|GETTING_DATA|NAME\?|(REF|DIV/0|VALUE|NUM|NULL|SPILL|CALC|FIELD|BLOCKED|CONNECT|BUSY|UNKNOWN)!)"
 )
@@ -150,7 +147,7 @@ def matching_column(name: str, columns: Iterable[str]) -> str | None:
     In a whole results file the input's own column comes first: one with the plain name was an extra column.
     """
     columns = list(columns)
-    own = f"{INPUT_PREFIX}{name}"
+    own = f"{RESULT_PREFIXES['inputs']}{name}"
     names = (own, name) if {own, *RESULT_MARKS} <= set(columns) else (name, own)
     if names[0] in columns:
         return names[0]
@@ -187,11 +184,10 @@ def _choose_columns(
 def _check_spelling(unmatched: list[str], table: Table, extra: list[str]) -> None:
     """Reject a column whose name is almost that of an input without a column."""
     for column in extra:
-        near = difflib.get_close_matches(column.casefold(), unmatched, n=1, cutoff=_MIN_SIMILARITY)
-        if near:
+        suggestion = did_you_mean(column, unmatched, min_similarity=_MIN_SIMILARITY)
+        if suggestion:
             raise TableError(
-                f'{table.name}: The column "{shown(column, 60)}" is not an input of the workflow. '
-                f'Did you mean "{shown(near[0], 60)}"?',
+                f'{table.name}: The column "{shown(column, 60)}" is not an input of the workflow. {suggestion}',
                 "Rename the column, choose its input, or leave extra columns out.",
             )
 

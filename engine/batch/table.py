@@ -13,6 +13,9 @@ from engine.values import Value, to_text
 MAX_BYTES: Final = 200_000_000
 """Maximum size of a table file."""
 
+RESULT_PREFIXES: Final = {"inputs": "input.", "outputs": "output.", "extra": "table."}
+"""What precedes the name of an input or output of a results file, and of an extra column whose name is taken."""
+
 TABLE_REMEDY: Final = "Save it as CSV or an Excel workbook with column names in the first row, or as JSON Lines."
 
 

@@ -13,11 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine import read_table
+from engine import inputs_of_table, read_table
 from engine.batch.results_file import ResultsFile
 from engine.batch.rows import BatchRow, RowResult
 from engine.batch.table import TableError
 from engine.safe_file_io import replace_file
+from tests.engine.semantics.documents import entry, flow, result
 
 NAMES = ["out.csv", "out.jsonl", "out.xlsx"]
 TEXTS = ["out.csv", "out.jsonl"]
@@ -72,6 +73,19 @@ def test_rows_are_in_table_order_and_a_failed_row_appears_once(tmp_path: Path, n
     write(path, made(2), made(1, status="failed"), made(3))
     write(path, made(1), order=("key1", "key2"))
     assert [row["key"] for row in read_table(path).rows] == ["key1", "key2", "key3"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_results_can_be_the_table_of_a_batch(tmp_path: Path, name: str):
+    file = ResultsFile(tmp_path / name, "batch", ["topic"], ["out"], ["topic", "status", "place"])
+    file.open()
+    file.write(made(1, extra={"topic": "other", "status": "open", "place": "Rome"}))
+    file.close(())
+    document = flow(entry("topic"), result(), edges="topic -> out")
+    (row,) = inputs_of_table(document, read_table(tmp_path / name))
+    assert row == {"topic": "topic 1"}
+    extra = {"topic": "other", "table.status": "open", "place": "Rome", "output.out": "text 1", "status": "completed"}
+    assert row.extra | extra == row.extra
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -169,7 +183,8 @@ def test_extra_columns_are_copied_under_unique_names(tmp_path: Path, name: str):
     extra(tmp_path / name, list(cells), made(1, extra=cells))
     (row,) = read_table(tmp_path / name).rows
     if name == "out.jsonl":
-        assert row["extra"] == cells
+        assert json.loads((tmp_path / name).read_text())["extra"] == cells
+        assert list(cells.values()) == list(row.values())[-len(cells) :]
     else:
         assert list(row)[2:8] == [
             "id",

@@ -72,6 +72,7 @@ def test_input_can_use_its_default_despite_a_matching_column(tmp_path: Path):
         ("topic\n", "t.csv: … no rows"),
         ("words\n3\n", 't.csv: … no column … "topic" … : words.'),
         ("topic,wrds\nrain,3\n", 't.csv: … "wrds" is not an input … mean "words"?'),
+        ("topic,WRDS\nrain,3\n", 't.csv: … "WRDS" is not an input … mean "words"?'),
         ("topic,topic\na,b\n", 't.csv: Two columns … "topic"'),
         ('topic\na\n"open\nb\n', "t.csv, line 3: … not valid CSV"),
     ],
@@ -81,6 +82,12 @@ def test_table_that_does_not_match_is_refused_in_one_sentence(tmp_path: Path, te
         read(tmp_path, text)
     assert mentions(str(caught.value), expected), caught.value
     assert "\n" not in str(caught.value)
+
+
+def test_a_misspelled_column_is_refused_whatever_the_case_of_its_input(tmp_path: Path):
+    document = flow(entry("topic"), entry("subject", name="SUBJECT", default="x"), result(), edges="topic -> out")
+    with pytest.raises(TableError, match='"SUBJECT"'):
+        inputs_of_table(document, read_table(table(tmp_path, "topic,subjct\nrain,sun\n")))
 
 
 @pytest.mark.parametrize("columns", ["tpoic,wrods", "id"])
