@@ -9,7 +9,6 @@ import sys
 import traceback
 from collections.abc import Sequence
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -87,13 +86,9 @@ def _activate_extensions(plugins: Sequence[str]) -> None:
     Raises:
         PluginError: A plugin named for this call cannot be loaded.
     """
-    from engine.extensions import extensions_path
+    from engine.extensions import activate_extensions, extensions_path, read_extensions
 
     path = extensions_path()
-    if not plugins and _is_missing(path):
-        return  # the common case, without the imports below
-    from engine.extensions import activate_extensions, enable_plugin, read_extensions
-
     try:
         warnings = activate_extensions(read_extensions(path), path)
     except EngineError as error:
@@ -101,18 +96,9 @@ def _activate_extensions(plugins: Sequence[str]) -> None:
     for warning in warnings:
         err().line(f"Note: {error_with_command(warning)}")
     for name in plugins:
+        from engine.extensions import enable_plugin
+
         enable_plugin(name)
-
-
-def _is_missing(path: Path) -> bool:
-    """Return whether there is no file; False where that cannot be known, as reading it reports the error."""
-    try:
-        path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    except OSError:
-        return False
-    return False
 
 
 def command_names() -> list[str]:

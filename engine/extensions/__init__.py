@@ -113,7 +113,7 @@ def read_extensions(path: Path) -> Extensions:
     """
     try:
         content = read_text_file(path, _MAX_BYTES)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return Extensions()
     except (OSError, ValueError) as error:
         raise ExtensionsError(f"{path} cannot be read: {reason_of(error)}.", "Check the file.") from error
@@ -155,6 +155,8 @@ def activate_extensions(extensions: Extensions, path: Path) -> list[EngineError]
     Returns:
         An error for each extension that could not be activated; the others are.
     """
+    if not (extensions.servers or extensions.plugins):
+        return []  # the common case, without the slow imports below
     from engine.extensions.plugins import enable_plugin
     from engine.tools.mcp_tools import read_listings
 
