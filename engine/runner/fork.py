@@ -146,6 +146,11 @@ class ForkPoint:
     after: tuple[frozenset[str], ...] = ()
     reuses_node: bool = False
 
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps of the place; none without one."""
+        return () if self.place is None else self.place.steps
+
     def is_reused(self, steps: Sequence[Step]) -> bool:
         """Whether a node's output or a completed iteration is reused."""
         if self.place is None:
@@ -162,9 +167,7 @@ class ForkPoint:
     def keeps_edit(self, steps: Sequence[Step]) -> bool:
         """Whether an earlier edit by a person stays valid, including the input of an iteration that runs again."""
         is_start = steps[-1].index is not None
-        return self.is_reused(steps) or (
-            is_start and self.place is not None and tuple(steps) == self.place.steps[: len(steps)]
-        )
+        return self.is_reused(steps) or (is_start and tuple(steps) == self.steps[: len(steps)])
 
     def reuses_start(self, steps: Sequence[Step]) -> bool:
         """Whether the start of an iteration is reused: also if the place is inside the iteration.

@@ -392,9 +392,8 @@ def _loop(point: ForkPoint, depth: int) -> LoopPlan:
 
 def _rerun_ids(point: ForkPoint) -> set[str]:
     """Return the ids of all nodes that may run again, completely or in part."""
-    assert point.place is not None
     found: set[str] = set()
-    for graph, step, after in zip(point.graphs, point.place.steps, point.after, strict=True):
+    for graph, step, after in zip(point.graphs, point.steps, point.after, strict=True):
         found.add(step.node)
         found |= after
         for node in graph.nodes:
@@ -409,8 +408,7 @@ def _all_ids(graph: GraphPlan) -> set[str]:
 
 
 def _describe_reused(point: ForkPoint) -> Iterable[str]:
-    assert point.place is not None
-    for there, graph, step, after in zip(point.nodes, point.graphs, point.place.steps, point.after, strict=True):
+    for there, graph, step, after in zip(point.nodes, point.graphs, point.steps, point.after, strict=True):
         others = [node.title for node in graph.nodes if node.id != step.node and node.id not in after]
         if others:
             yield ", ".join(f"“{title}”" for title in others)
@@ -423,10 +421,9 @@ def _describe_reused(point: ForkPoint) -> Iterable[str]:
 
 
 def _describe_rerun(point: ForkPoint) -> Iterable[str]:
-    assert point.place is not None
-    last = len(point.place.steps) - 1
+    last = len(point.steps) - 1
     for depth in range(last, -1, -1):
-        graph, step, after = point.graphs[depth], point.place.steps[depth], point.after[depth]
+        graph, step, after = point.graphs[depth], point.steps[depth], point.after[depth]
         if step.index is not None and point.nodes[depth].iterator is not None:
             if depth == last:
                 yield f"item {step.index + 1} of “{point.nodes[depth].title}”"
@@ -449,22 +446,19 @@ def _max_reruns(point: ForkPoint) -> int:
     depth = _outermost_loop(point)
     if depth is None:
         return 0
-    assert point.place is not None
-    index = point.place.steps[depth].index or 0
+    index = point.steps[depth].index or 0
     return 1 if point.nodes[depth].iterator is not None else _loop(point, depth).max_iterations - index
 
 
 def _outermost_loop(point: ForkPoint) -> int | None:
     """Return the index of the step that is the outermost loop or iterator; None if there is none."""
-    assert point.place is not None
-    return next((depth for depth, step in enumerate(point.place.steps) if step.index is not None), None)
+    return next((depth for depth, step in enumerate(point.steps) if step.index is not None), None)
 
 
 def _estimate(past: Iterable[AnyEvent], point: ForkPoint) -> float | None:
     """Estimate the cost: the mean cost of an iteration for each that may follow, and of the nodes after the loop."""
-    assert point.place is not None
     depth = _outermost_loop(point)
-    loop = "" if depth is None else ".".join(step.node for step in point.place.steps[: depth + 1])
+    loop = "" if depth is None else ".".join(step.node for step in point.steps[: depth + 1])
     iterations: list[float | None] = []
     following: list[float | None] = []
     for event in past:

@@ -5,9 +5,10 @@ Texts with arbitrary content are stored as bytes, because SQLite refuses lone su
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
 from typing import Any, Final
 
@@ -24,7 +25,6 @@ from engine.store.store_protocol import RunFilter, RunSummary, Totals, no_such_r
 
 STATE_COLUMNS: Final = "workflow, state, updated, duration_s, iterations, exit_reason, tokens, cost_usd, models, error"
 """Columns updated with each event; `started` is written once."""
-SUMMARY_COLUMNS: Final = f"run_id, source, parent, forked_at, pinned, size, started, {STATE_COLUMNS}"
 
 
 def state_row(state: RunState) -> tuple[Any, ...]:
@@ -64,30 +64,13 @@ def read_state(run_id: str, started: float, row: tuple[Any, ...]) -> RunState:
 
 
 def _read_summary(connection: sqlite3.Connection, row: tuple[Any, ...]) -> RunSummary:
-    """Build a summary from the status (`interrupted` if the process is gone), `_PART` and `SUMMARY_COLUMNS`."""
-    status, part, *columns = row
-    run_id, source, parent, forked_at, pinned, size, started = columns[:7]
-    workflow, _state, updated, duration_s, iterations, exit_reason, tokens, cost_usd, models, error = columns[7:]
-    return RunSummary(
-        run_id,
-        to_text(workflow),
-        to_text(source),
-        RunStatus(status),
-        started,
-        updated,
-        duration_s,
-        iterations,
-        to_text(exit_reason),
-        tokens,
-        cost_usd,
-        _read_models(models),
-        to_text(error),
-        parent,
-        forked_at,
-        _read_part(connection, part),
-        bool(pinned),
-        size,
-    )
+    """Build a summary from `_PART` and `_SUMMARY_COLUMNS`; the status is `interrupted` if the process is gone."""
+    part, *columns = row
+    values = {
+        name: _READERS[name](value) if name in _READERS else value
+        for name, value in zip(_SUMMARY_NAMES, columns, strict=True)
+    }
+    return RunSummary(part=_read_part(connection, part), **values)
 
 
 def _read_part(connection: sqlite3.Connection, stored: str | None) -> Part | None:
@@ -126,6 +109,15 @@ def search_text(workflow: str, source: str) -> str:
     return plain(f"{workflow}\n{source}".casefold())
 
 
+_SUMMARY_NAMES: Final = tuple(field.name for field in dataclasses.fields(RunSummary) if field.name != "part")
+_SUMMARY_COLUMNS: Final = ", ".join(_SUMMARY_NAMES)
+_READERS: Final[dict[str, Callable[[Any], Any]]] = {
+    **dict.fromkeys(("workflow", "source", "exit_reason", "error"), to_text),
+    "status": RunStatus,
+    "models": _read_models,
+    "pinned": bool,
+}
+"""Functions that read the columns of a summary; the other columns are stored unchanged."""
 _PAGE: Final = 256
 IMPORTING: Final = "importing:"
 """Prefix of the ids of runs whose import has not finished."""
@@ -135,13 +127,13 @@ _PART: Final = f"""
     (SELECT json_extract(body, '$[{field_index(RunStarted, "extent")}]', '$[{field_index(RunStarted, "target")}]')
     FROM events WHERE events.id = number << {SEQ_BITS} AND kind = {KIND_CODES[RunStarted]})
 """  # noqa: S608 - constants
-_SEEN: Final = f"""
-    SELECT id, id AS number, {SUMMARY_COLUMNS}, search,
+_SEEN: Final = """
+    SELECT *, id AS number,
         CASE WHEN state IN ('running', 'paused')
                 AND (owner IS NULL OR owner NOT IN (SELECT value FROM json_each(:live)))
             THEN 'interrupted' ELSE state END AS status
     FROM runs
-"""  # noqa: S608 - constants
+"""
 # Lists leave out runs whose process died before their first event was stored, and unfinished imports.
 _WHERE: Final = f"""
     WHERE (:part = '' OR instr(search, :part) > 0)
@@ -159,14 +151,14 @@ _WHERE: Final = f"""
         ))
 """  # noqa: S608 - constants
 _RUNS: Final = f"""
-    SELECT status, {_PART}, {SUMMARY_COLUMNS} FROM ({_SEEN}) {_WHERE}
+    SELECT {_PART}, {_SUMMARY_COLUMNS} FROM ({_SEEN}) {_WHERE}
     ORDER BY started DESC, id DESC LIMIT :limit OFFSET :offset
 """  # noqa: S608 - constants
 _TOTALS: Final = f"""
     SELECT count(*), coalesce(sum(tokens), 0), coalesce(sum(cost_usd), 0.0), count(*) - count(cost_usd)
     FROM ({_SEEN}) {_WHERE}
 """  # noqa: S608 - constants
-_ONE: Final = f"SELECT status, {_PART}, {SUMMARY_COLUMNS} FROM ({_SEEN}) WHERE run_id = :run_id"  # noqa: S608 - constants
+_ONE: Final = f"SELECT {_PART}, {_SUMMARY_COLUMNS} FROM ({_SEEN}) WHERE run_id = :run_id"  # noqa: S608 - constants
 # The body is the last column, so it is not read for events that are filtered out.
 _EVENTS: Final = """
     SELECT events.id, events.kind, events.time, paths.path, events.body

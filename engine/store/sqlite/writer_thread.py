@@ -49,7 +49,7 @@ class Owner:
     def beat(self, connection: sqlite3.Connection) -> None:
         """Write a heartbeat if one is due. Call inside a transaction."""
         now = time.time()
-        if self._is_due(now):
+        if not 0 <= now - self._last_beat < BEAT_S:  # it is due, or the clock was set back
             connection.execute("DELETE FROM owners WHERE beat < ?", (now - _EXPIRED_S,))
             connection.execute(
                 "INSERT INTO owners (id, host, pid, beat) VALUES (?, ?, ?, ?) "
@@ -66,9 +66,6 @@ class Owner:
         """Release all runs of this process. Call inside a transaction."""
         connection.execute("UPDATE runs SET owner = NULL WHERE owner = ?", (self.token,))
         connection.execute("DELETE FROM owners WHERE id = ?", (self.token,))
-
-    def _is_due(self, now: float) -> bool:
-        return not 0 <= now - self._last_beat < BEAT_S  # or the clock was set back
 
 
 def live_owners(connection: sqlite3.Connection) -> list[int]:
