@@ -17,10 +17,9 @@ import re
 import threading
 import unicodedata
 import weakref
-from collections import OrderedDict
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import Field
@@ -311,29 +310,20 @@ def _explain_sqlite_errors() -> Generator[None]:
         ) from error
 
 
-@dataclass(slots=True)
-class _Slot:
-    """The newest index of a folder, and a lock so that concurrent searches build it once."""
-
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    index: _Index | None = None
-
-
-_slots: OrderedDict[Path, _Slot] = OrderedDict()
-"""Indexes of the folders that were searched last."""
-_slots_lock = threading.Lock()
+_indexes: dict[Path, _Index] = {}
+"""The newest indexes of the folders that were searched last, the latest one at the end."""
+_indexes_lock = threading.Lock()
 
 
 def _index_of(folder: Path, files: tuple[TextFile, ...]) -> _Index:
-    with _slots_lock:
-        slot = _slots.setdefault(folder, _Slot())
-        _slots.move_to_end(folder)
-        if len(_slots) > _MAX_CACHED_INDEXES:
-            _slots.popitem(last=False)
-    with slot.lock:
-        if slot.index is None or slot.index.files != files:
-            slot.index = _Index(files)
-        return slot.index
+    with _indexes_lock:  # also while it is built, so that concurrent searches build it once
+        index = _indexes.pop(folder, None)
+        if index is None or index.files != files:
+            index = _Index(files)
+        _indexes[folder] = index
+        if len(_indexes) > _MAX_CACHED_INDEXES:
+            del _indexes[next(iter(_indexes))]
+        return index
 
 
 class SearchFilesParameters(Parameters):

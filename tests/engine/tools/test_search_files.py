@@ -190,7 +190,7 @@ async def test_only_recent_indexes_are_cached(tmp_path: Path) -> None:
         (tmp_path / str(number)).mkdir()
         (tmp_path / str(number) / "a.txt").write_text(f"word{number}\n")
         assert await files(f"word{number}", tmp_path / str(number)) == ["a.txt"]
-    assert len(search_module._slots) == 4
+    assert len(search_module._indexes) == 4
     assert await files("word0", tmp_path / "0") == ["a.txt"]
 
 
