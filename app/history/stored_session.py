@@ -298,10 +298,34 @@ def recall_last_run(session: Session, access: StoreClient) -> None:
         loader.ask(read, show)
 
 
+class _ReadOnlySession(Session):
+    """Session whose document cannot be changed."""
+
+    is_past = True
+    refusal = ""
+    """What to say when the user tries."""
+
+    def __init__(self, engine: EngineThread, workflow: Workflow, title: str, registry: Registry | None = None) -> None:
+        super().__init__(engine, workflow, registry=registry)
+        self.shown.workflow = workflow
+        self._title = title
+
+    @property
+    def name(self) -> str:
+        """Display name of the run or subflow."""
+        return self._title
+
+    def do(self, operation: Operation) -> bool:
+        """Refuse every change."""
+        del operation
+        self.refused.emit(self.refusal)
+        return False
+
+
 READ_ONLY: Final = "This is a past run and read-only. Choose “Open as new document” to edit the workflow."
 
 
-class StoredSession(Session):
+class StoredSession(_ReadOnlySession):
     """Session of a past run.
 
     Args:
@@ -314,32 +338,13 @@ class StoredSession(Session):
         loader: Shows the run as far as it was loaded, and loads the rest on demand.
     """
 
-    is_past = True
+    refusal = READ_ONLY
 
-    def __init__(
-        self,
-        engine: EngineThread,
-        access: StoreClient,
-        workflow: Workflow,
-        title: str,
-    ) -> None:
-        super().__init__(engine, workflow)
+    def __init__(self, engine: EngineThread, access: StoreClient, workflow: Workflow, title: str) -> None:
+        super().__init__(engine, workflow, title)
         self.is_trusted = False  # it may be imported
-        self.shown.workflow = workflow
-        self._title = title
         self.loader = StoredRunLoader(self.shown, access, self)
         self.loader.refused.connect(self.refused)
-
-    @property
-    def name(self) -> str:
-        """Display name of the run."""
-        return self._title
-
-    def do(self, operation: Operation) -> bool:
-        """Refuse every change."""
-        del operation
-        self.refused.emit(READ_ONLY)
-        return False
 
     def read_log(self, write: Callable[[Iterable[AnyEvent]], ResultT], told: Callable[[ResultT], object]) -> None:
         """Read all events for the log, with long texts truncated.
@@ -431,7 +436,7 @@ class ExternalRunPoller(QObject):
 SUBFLOW_READ_ONLY: Final = "This subflow of a past run is read-only. Choose “Open workflow” to edit its workflow."
 
 
-class SubflowSession(Session):
+class SubflowSession(_ReadOnlySession):
     """Session of a subflow of a displayed run, with its live events, stored levels and selected iterations.
 
     Args:
@@ -446,14 +451,13 @@ class SubflowSession(Session):
         is_followed: Whether it still shows the run of `outer`; not if that was restarted without this workflow.
     """
 
-    is_past = True
+    refusal = SUBFLOW_READ_ONLY
 
     def __init__(self, engine: EngineThread, outer: Session, node_id: str, workflow: Workflow) -> None:
-        super().__init__(engine, workflow, registry=outer.registry)
+        assert outer.shown.workflow is not None
+        super().__init__(engine, workflow, node_name(outer.shown.workflow, node_id), outer.registry)
         self.outer, self.node_id = outer, node_id
-        self.shown.workflow = workflow
         self.is_followed = True
-        self._title = _title_of(outer, node_id)
         self._bind()
         outer.shown.started.connect(self._show_outer_run)
         outer.shown.updated.connect(self._update)
@@ -462,17 +466,6 @@ class SubflowSession(Session):
         self.shown.view_changed.connect(self._read_shown)
         self.analyzed.connect(self._restart)
         self._read_shown()
-
-    @property
-    def name(self) -> str:
-        """Title of the subflow."""
-        return self._title
-
-    def do(self, operation: Operation) -> bool:
-        """Refuse every change."""
-        del operation
-        self.refused.emit(SUBFLOW_READ_ONLY)
-        return False
 
     def read(self, levels: Iterable[str]) -> None:
         """Load levels of a stored run."""
@@ -537,8 +530,3 @@ def subflow_workflow(session: Session, node_id: str) -> Workflow | None:
     structure = session.structure if session.structure.workflow is ran else analyse(ran, session.registry)
     part = structure.subflows.get(node_id)
     return None if part is None else part.workflow
-
-
-def _title_of(session: Session, node_id: str) -> str:
-    assert session.shown.workflow is not None
-    return node_name(session.shown.workflow, node_id)
