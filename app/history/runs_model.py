@@ -13,7 +13,6 @@ from bisect import bisect
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from enum import Enum
 from functools import cache
 from typing import Final
 
@@ -96,11 +95,6 @@ class RunsModel(QAbstractItemModel):
     def summaries(self) -> Iterator[RunSummary]:
         """Return all loaded runs."""
         return (row.summary for row in self._by_id.values())
-
-    def summary(self, run_id: str) -> RunSummary | None:
-        """Return a run, or None if it is not loaded."""
-        row = self._by_id.get(run_id)
-        return row.summary if row is not None else None
 
     def index_of(self, run_id: str) -> QModelIndex:
         """Return the index of a run; invalid if it is not loaded."""
@@ -244,15 +238,10 @@ _CELLS: Final[tuple[Callable[[RunSummary, NodeTitles], str], ...]] = (
 )
 
 
-def cell(summary: RunSummary, column: int, titles: NodeTitles = NO_TITLES) -> str:
-    """Return the text of a cell."""
-    return " ".join(_CELLS[column](summary, titles).split())
-
-
 def _text(row: Row, column: int) -> str:
     if column == 1 and row.parent is not None:
         return branch_label(row.summary, row.parent.summary.run_id, row.titles)
-    return cell(row.summary, column, row.titles)
+    return " ".join(_CELLS[column](row.summary, row.titles).split())
 
 
 def _tip(row: Row, column: int) -> str:
@@ -299,15 +288,6 @@ _LOOKS: Final[dict[int, Callable[[RunSummary, int], object]]] = {
 PAGE: Final = 200
 
 
-class Since(Enum):
-    """How far back runs are listed: any time, or from this many days before today."""
-
-    ANY = None
-    TODAY = 0
-    WEEK = 6
-    MONTH = 29
-
-
 @dataclass(frozen=True, slots=True)
 class RunListFilter:
     """Filter of the list.
@@ -315,13 +295,13 @@ class RunListFilter:
     Attributes:
         text: Part of the workflow's name or file.
         statuses: Their statuses; empty for any.
-        since: How far back.
+        since: From this many days before today; None for any time.
         pinned: Only pinned runs.
     """
 
     text: str = ""
     statuses: frozenset[RunStatus] = frozenset()
-    since: Since = Since.ANY
+    since: int | None = None
     pinned: bool = False
 
     @property
@@ -332,19 +312,11 @@ class RunListFilter:
     def filter(self, now: float | None = None) -> RunFilter:
         """Return the filter for the store."""
         since = None
-        if self.since.value is not None:
+        if self.since is not None:
             today = datetime.fromtimestamp(time.time() if now is None else now).astimezone()
             midnight = today.replace(hour=0, minute=0, second=0, microsecond=0)
-            since = (midnight - timedelta(days=self.since.value)).timestamp()
+            since = (midnight - timedelta(days=self.since)).timestamp()
         return RunFilter(workflow=self.text, statuses=self.statuses, since=since, pinned=self.pinned)
-
-
-@dataclass(frozen=True, slots=True)
-class RunListUpdate:
-    """The first runs of the list, and the totals of all."""
-
-    runs: list[RunSummary]
-    totals: Totals
 
 
 def read_page(store: Store, list_filter: RunListFilter, offset: int, known: Collection[str], size: int = PAGE) -> Page:
@@ -367,14 +339,14 @@ def read_page(store: Store, list_filter: RunListFilter, offset: int, known: Coll
     return Page(runs, ancestors, len(runs) < size, titles)
 
 
-def read_update(store: Store, list_filter: RunListFilter, size: int = PAGE) -> RunListUpdate:
-    """Read what may have changed.
+def read_update(store: Store, list_filter: RunListFilter) -> tuple[list[RunSummary], Totals]:
+    """Read what may have changed: the first runs of the list, and the totals of all.
 
     Raises:
         StoreError: It cannot be read.
     """
     which = list_filter.filter()
-    return RunListUpdate(store.runs(which, limit=size), store.totals(which))
+    return store.runs(which, limit=PAGE), store.totals(which)
 
 
 def _ancestors(store: Store, runs: list[RunSummary], known: Collection[str]) -> dict[str, RunSummary]:

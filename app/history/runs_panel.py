@@ -39,9 +39,7 @@ from app.history.runs_model import (
     SUMMARY_ROLE,
     Page,
     RunListFilter,
-    RunListUpdate,
     RunsModel,
-    Since,
     read_page,
     read_update,
 )
@@ -369,7 +367,8 @@ _WRITING: Final = ("resume", "pin", "delete", "import")
 """Actions that write to the history."""
 MAX_RELOADED: Final = 1000
 """Maximum number of runs to reload at once; the others are loaded when scrolled to."""
-_SINCE: Final = {"Any time": Since.ANY, "Today": Since.TODAY, "Last 7 days": Since.WEEK, "Last 30 days": Since.MONTH}
+_SINCE: Final = {"Any time": None, "Today": 0, "Last 7 days": 6, "Last 30 days": 29}
+"""How far back runs are listed, in days before today."""
 
 
 class RunsPanel(QWidget):
@@ -424,7 +423,7 @@ class RunsPanel(QWidget):
         self._typing.timeout.connect(self.reload)
         self.run_actions.reported.connect(self._report)
         access.opened.connect(self._reload_if_shown)
-        access.failed.connect(lambda _text: self._show_failure())
+        access.failed.connect(lambda _text: self._reload_if_shown())
         access.changed.connect(self._reload_if_shown)
         self._update_actions()
         self._show_empty()
@@ -434,7 +433,7 @@ class RunsPanel(QWidget):
         """The current filters."""
         state = self.status.currentData()  # a text, because Qt cannot hold our enums
         statuses = frozenset({RunStatus(state)}) if state and state != PINNED else frozenset[RunStatus]()
-        return RunListFilter(self.text.text().strip(), statuses, Since[self.since.currentData()], state == PINNED)
+        return RunListFilter(self.text.text().strip(), statuses, self.since.currentData(), state == PINNED)
 
     def reload(self) -> None:
         """Reload the list and keep the selection."""
@@ -442,8 +441,8 @@ class RunsPanel(QWidget):
         self._is_reading_more, run_filter = False, self.run_filter
         size = min(max(PAGE, self.model.fetched), MAX_RELOADED)
 
-        def work(store: Store) -> tuple[Page, RunListUpdate]:
-            return read_page(store, run_filter, 0, (), size), read_update(store, run_filter, 1)
+        def work(store: Store) -> tuple[Page, Totals]:
+            return read_page(store, run_filter, 0, (), size), store.totals(run_filter.filter())
 
         self._access.ask(work, lambda found: self._show(*found), self._fail, worker=self._worker)
 
@@ -499,8 +498,8 @@ class RunsPanel(QWidget):
         self.status.addItem("Pinned", PINNED)
         self.since = QComboBox(self)
         self.since.setAccessibleName("Filter by date")
-        for word, since in _SINCE.items():
-            self.since.addItem(word, since.name)
+        for word, days in _SINCE.items():
+            self.since.addItem(word, days)
         for box in (self.status, self.since):
             box.currentIndexChanged.connect(lambda _at: self.reload())
 
@@ -550,17 +549,18 @@ class RunsPanel(QWidget):
             return
         run_filter = self.run_filter
 
-        def answered(update: RunListUpdate) -> None:
-            same = self._totals is not None and update.totals.count == self._totals.count
-            if not self.model.update(update.runs) or not same:
+        def answered(update: tuple[list[RunSummary], Totals]) -> None:
+            runs, totals = update
+            same = self._totals is not None and totals.count == self._totals.count
+            if not self.model.update(runs) or not same:
                 self.reload()
             else:
-                self._show_totals(update.totals)
+                self._show_totals(totals)
             self._update_actions()
 
         self._access.ask(lambda store: read_update(store, run_filter), answered, self._fail, worker=self._worker)
 
-    def _show(self, page: Page, update: RunListUpdate) -> None:
+    def _show(self, page: Page, totals: Totals) -> None:
         selected = [summary.run_id for summary in self.view.selected]
         place = self.view.verticalScrollBar().value()
         self.model.show(page)
@@ -568,7 +568,7 @@ class RunsPanel(QWidget):
         self.view.select(selected)
         self.view.verticalScrollBar().setValue(place)
         self._select_sought()
-        self._show_totals(update.totals)
+        self._show_totals(totals)
         self._show_empty()
         self._update_actions()
         self.listed.emit()
@@ -638,10 +638,6 @@ class RunsPanel(QWidget):
     def _reload_if_shown(self) -> None:
         if self.isVisible():
             self.reload()
-        self._show_empty()
-        self._update_actions()
-
-    def _show_failure(self) -> None:
         self._show_empty()
         self._update_actions()
 
