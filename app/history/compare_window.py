@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QComboBox, QDialog, QPushButton, QSizePolicy, QWid
 from app.history.compare_pane import ComparePane, Comparison, compare, not_compared, summary
 from app.history.run_labels import capitalized, full_run_title, node_titles, path_label, stored_titles
 from app.history.store_client import StoreClient
-from app.history.stored_session import StoredRun, read_level, read_outline
+from app.history.stored_session import read_level, read_outline
 from app.inspector.result_text import value_text
 from app.runs.loop_status import unit_of
 from app.runs.run_view_model import RunViewModel, node_of
@@ -156,7 +156,8 @@ def read_compared_run(store: Store, run_id: str) -> ComparedRun:
         EngineError: It cannot be read.
     """
     run = read_outline(store, run_id)
-    _read_outputs(store, run)
+    for event in store.events(run_id, kinds={RunCompleted, RunFailed, RunCancelled}):
+        run.view_model.apply(event)  # the outline has only previews of the outputs
 
     def fill(level: str) -> None:
         if level not in run.levels:
@@ -169,12 +170,6 @@ def read_compared_run(store: Store, run_id: str) -> ComparedRun:
 def live_compared_run(title: str, structure: Structure, view_model: RunViewModel) -> ComparedRun:
     """Return a displayed run that is not stored for comparison."""
     return ComparedRun("", title, structure, view_model, lambda _level: None)
-
-
-def _read_outputs(store: Store, run: StoredRun) -> None:
-    """Load the complete outputs, of which the outline has only previews."""
-    for event in store.events(run.summary.run_id, kinds={RunCompleted, RunFailed, RunCancelled}):
-        run.view_model.apply(event)
 
 
 def _of_node(execution: NodeExecution, part: str) -> str:
