@@ -32,10 +32,12 @@ from PySide6.QtWidgets import (
 from app.history.similarity_worker import Similarities
 from app.inspector.result_text import cost
 from app.inspector.text_widgets import from_utf16_units
+from app.runs.loop_status import warning_label
 from app.runs.run_view_model import NO_LOOP
 from app.theme.style import icon, style
 from app.theme.tokens import FONT_SIZE, FONT_SIZE_SMALL, UNIT
 from app.theme.widgets import make_read_only, plain_tool_tip
+from engine.document.model import Workflow
 from engine.events import LoopIterationCompleted
 from engine.formatting import format_count, format_duration, format_percent, format_score
 from engine.models.protocol import Usage
@@ -114,6 +116,7 @@ class IterationModel(QAbstractTableModel):
     Attributes:
         loop: The displayed loop run.
         unit: `iteration`, or `item` of an iterator.
+        workflow: The workflow as it ran, for the titles of its nodes.
         longest: Length of the longest text of the verdict and of each number column; 0 for empty columns.
     """
 
@@ -122,6 +125,7 @@ class IterationModel(QAbstractTableModel):
         self._similarities = similarities
         self.loop = NO_LOOP
         self.unit = "iteration"
+        self.workflow: Workflow | None = None
         self.longest: dict[Column, int] = {}
         self._rows = 0
         self._done = 0
@@ -248,7 +252,8 @@ class IterationModel(QAbstractTableModel):
         if column is Column.VERDICT:
             return plain_tool_tip(f"{iteration.branch or ''}\n{(iteration.reason or '')[:_TOOLTIP_LENGTH]}".strip())
         if column is Column.WARNINGS and iteration.warnings:
-            return plain_tool_tip("\n".join(iteration.warnings)[:_TOOLTIP_LENGTH])
+            labels = (warning_label(warning, self.workflow) for warning in iteration.warnings)
+            return plain_tool_tip("\n".join(labels)[:_TOOLTIP_LENGTH])
         return None
 
     def _measure(self, first: int, end: int) -> None:

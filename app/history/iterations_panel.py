@@ -396,8 +396,9 @@ class IterationsPanel(QWidget):
         self.breadcrumb.loop_wanted.connect(self.show_loop)
         self.breadcrumb.iteration_wanted.connect(self._show_outer_iteration)
         self.chart.hovered.connect(lambda _index: self._show_readout())
-        self.legend.changed.connect(self._choose_kinds)
-        self.split.splitterMoved.connect(lambda *_: self._note_split())
+        self.legend.changed.connect(lambda: self.chart.show_kinds(self.legend.chosen))
+        for signal in (self.legend.changed, self.split.splitterMoved):
+            signal.connect(self._note_layout)
         self.similarities.found.connect(self._update_similarities)
         session.shown.updated.connect(self._note_update)
         session.selection_changed.connect(self._follow_selection)
@@ -466,6 +467,7 @@ class IterationsPanel(QWidget):
             self.similarities.look_at(selection.path, loop)
         has_more = loop is not self.model.loop or self._ended != ended
         self._ended = ended
+        self.model.workflow = session.shown.workflow
         self.model.show_loop(loop, is_over=is_over, unit=unit)
         if has_more:
             self.table.fit()
@@ -515,12 +517,7 @@ class IterationsPanel(QWidget):
         self._selection.follow_selection()
         self.refresh()
 
-    def _note_split(self) -> None:
-        self._show_readout()
-        self.layout_changed.emit()
-
-    def _choose_kinds(self) -> None:
-        self.chart.show_kinds(self.legend.chosen)
+    def _note_layout(self, *_: int) -> None:
         self._show_readout()
         self.layout_changed.emit()
 

@@ -18,7 +18,7 @@ from engine.events import NodeStarted
 from engine.models.protocol import Usage
 from engine.run_state.state import NodeState
 from engine.values import Value
-from tests.app.history.loop_samples import end, iteration, loop_model, start_iteration
+from tests.app.history.loop_samples import end, iteration, loop_model, one_loop, start_iteration
 
 
 @pytest.fixture
@@ -186,3 +186,11 @@ def test_restarted_loop_drops_its_iterations() -> None:
     assert view_model.loops["loop"].iterations == []
     assert view_model.node("add").state is NodeState.PENDING
     assert view_model.nodes == {}
+
+
+def test_tooltip_of_warnings_names_nodes_by_their_titles(model: IterationModel) -> None:
+    model.workflow = one_loop()
+    model.show_loop(loop_model("one", warnings=("loop[0].add: No.",)).loops["loop"], is_over=True)
+    tip = model.index(0, Column.WARNINGS).data(Qt.ItemDataRole.ToolTipRole)
+    assert "Add" in tip
+    assert "loop[0]" not in tip
