@@ -374,7 +374,9 @@ def _refuse_unreached(loops: Mapping[str, LoopExecution], point: ForkPoint) -> N
         if index > most:
             raise PlaceError(
                 f"The run did not reach {point.place}.",
-                f"The last iteration is {path}[{most}]." if most >= 0 else f'"{path}" had no iterations.',
+                f"The last iteration is {path}[{loop.current}]."
+                if loop.current >= 0
+                else f'"{path}" had no iterations.',
             )
         count = None if is_item else _loop(point, depth).max_iterations
         if count is not None and index >= count:

@@ -263,6 +263,16 @@ async def test_fork_plan_warns_of_a_change_without_effect() -> None:
     assert mentions(warning, '"Transform" has no effect'), warning
 
 
+async def test_refused_fork_point_names_the_last_iteration() -> None:
+    store = MemoryStore()
+    whole = await stored_run(store)
+
+    with pytest.raises(PlaceError) as caught:
+        plan_fork(store, whole.result.run_id, "loop[7]")
+
+    assert "loop[2]" in caught.value.remedy
+
+
 @pytest.mark.parametrize(
     ("at", "says"),
     [
