@@ -90,6 +90,10 @@ def decoded_text(content: bytes, source: str) -> str:
     try:
         return decode_text(content)
     except NotTextError as error:
+        if b"\0" in content:
+            raise DocumentError(
+                f"{source}: The file is not text, so it is not a workflow.", "Choose another file."
+            ) from error
         message = f"{source}: The document cannot be read: {error}."
         raise DocumentError(message, "Save it as UTF-8 in a text editor, or choose another file.") from error
 

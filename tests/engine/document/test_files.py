@@ -31,6 +31,14 @@ def failure_of_load(path: str | Path) -> DocumentError:
     return caught.value
 
 
+def test_binary_file_is_called_that_instead_of_a_text_to_save_again(tmp_path: Path) -> None:
+    path = tmp_path / "photo.png"
+    path.write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR")
+    failure = failure_of_load(path)
+    assert "not text" in failure.message
+    assert "UTF-8" not in failure.message + failure.remedy
+
+
 def failure_of_save(path: str | Path) -> DocumentError:
     with pytest.raises(DocumentError) as caught:
         save(NEW, path)
