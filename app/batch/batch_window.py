@@ -208,6 +208,7 @@ class BatchWindow(QDialog):
         self,
         engine: EngineThread,
         workflow: Workflow,
+        title: str,
         options: Callable[[], BatchOptions],
         asker: FileDialogs,
         folder: Path | None = None,
@@ -215,7 +216,7 @@ class BatchWindow(QDialog):
     ) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(f"Batch run · {workflow.name or 'workflow'}")
+        self.setWindowTitle(f"Batch run · {title}")
         self.setWindowFlags(Qt.WindowType.Window)  # a dialog would stay in front of the run that it opens
         self._engine, self._workflow, self._options = engine, workflow, options
         self._asker, self._folder = asker, folder or Path.home()
@@ -265,6 +266,8 @@ class BatchWindow(QDialog):
         """Also write the results to a file."""
         self._out = path
         self.target.set_full_text(str(path))
+        if any(self.model.results):
+            self.progress.setText("Click Run to write the results file. Completed rows are reused.")
 
     def run_batch(self) -> None:
         """Run the rows that are not done yet."""

@@ -167,7 +167,8 @@ class RunController(QObject):
         from app.batch.batch_window import BatchWindow
         from engine.batch.batch import BatchOptions
 
-        structure, path = document.session.structure_now, document.session.path
+        session = document.session
+        structure, path = session.structure_now, session.path
 
         def options() -> BatchOptions:
             fresh = partial(self.options, document, structure)
@@ -175,7 +176,9 @@ class RunController(QObject):
             return BatchOptions(run=run, store=self._store.writable, models=lambda: fresh().models or Models())
 
         folder = None if path is None else path.parent
-        window = BatchWindow(self._engine, structure.workflow, options, self._dialogs, folder, self._window)
+        window = BatchWindow(
+            self._engine, structure.workflow, session.name, options, self._dialogs, folder, self._window
+        )
         window.open_wanted.connect(self.run_wanted)
         window.run_ended.connect(self._store.changed)
         window.show()

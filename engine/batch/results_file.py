@@ -224,7 +224,7 @@ class ResultsFile:
             is_full = getattr(error, "errno", None) in DISK_FULL
             raise TableError(
                 f"{shown(self._path.name)}: The results cannot be written: {shown(reason_of(error))}.{journal}",
-                f"{'Free some space' if is_full else 'Close the file in other programs'}, or choose another one.",
+                f"{'Free some space' if is_full else 'Close the file in other programs'}, or choose another file.",
             ) from error
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import xlsxwriter
-from PySide6.QtCore import QCoreApplication, QEvent, QMimeData, QPoint, Qt, QUrl
+from PySide6.QtCore import QCoreApplication, QEvent, QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QKeySequence
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QWidget
@@ -58,6 +58,7 @@ def open_batch(
         window = BatchWindow(
             engine_thread,
             workflow or refine(),
+            "Untitled",
             lambda: BatchOptions(run=run, store=batch_store, models=Models),
             answers,
             tmp_path,
@@ -120,6 +121,19 @@ def test_batch_runs_rows_and_shows_a_summary(open_batch: Any, tmp_path: Path, ba
     run(window, qtbot)
     assert states(window) == ["Reused"] * 3
     assert len(batch_store.runs()) == 3
+
+
+def test_results_file_chosen_after_the_run_is_written_by_another_one(open_batch: Any, tmp_path: Path, qtbot: QtBot):
+    window = open_batch({"default": "Fine."})
+    load(window, table(tmp_path), qtbot)
+    run(window, qtbot)
+    window.write_to(tmp_path / "out.csv")
+    assert "Run" in window.progress.text()
+    assert "reused" in window.progress.text()
+    run(window, qtbot)
+    assert states(window) == ["Reused"] * 3
+    assert window.progress.text() == "3 of 3 rows completed"
+    assert len((tmp_path / "out.csv").read_text().splitlines()) == 4
 
 
 def test_run_is_opened_from_its_row(open_batch: Any, tmp_path: Path, batch_store: Store, qtbot: QtBot):
@@ -264,6 +278,16 @@ def test_menu_opens_the_batch_window_and_a_row_opens_its_run(
     (shown,) = [child for child in workbench.window.findChildren(QWidget) if isinstance(child, BatchWindow)]
     assert shown.windowTitle() == "Batch run · Self-Refine"
     assert list(shown.form.boxes) == ["task"]
+    shown.close()
+
+
+def test_batch_window_names_a_document_like_its_tab(workbench: Workbench, qtbot: QtBot):
+    workbench.documents.new()
+    assert workbench.current is not None
+    workbench.current.canvas.commands.add_node("input", QPointF(0, 0))
+    workbench.runs.run_batch(workbench.current)
+    (shown,) = workbench.window.findChildren(BatchWindow)
+    assert shown.windowTitle() == "Batch run · Untitled"
     shown.close()
 
 
