@@ -318,7 +318,8 @@ class BatchWindow(QDialog):
 
     def dropEvent(self, event: QDropEvent) -> None:
         """Read a dropped table."""
-        event.acceptProposedAction()
+        event.setDropAction(Qt.DropAction.CopyAction)  # a file manager that proposes a move would remove the file
+        event.accept()
         self.show_table(dropped_files(event.mimeData())[0])
 
     def _arrange(self) -> None:

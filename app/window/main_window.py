@@ -232,7 +232,8 @@ class MainWindow(QMainWindow):
 
     def dropEvent(self, event: QDropEvent) -> None:
         """Report the dropped files."""
-        event.acceptProposedAction()
+        event.setDropAction(Qt.DropAction.CopyAction)  # a file manager that proposes a move would remove the file
+        event.accept()
         self.files_dropped.emit(dropped_files(event.mimeData()))
 
     def showEvent(self, event: QShowEvent) -> None:

@@ -11,12 +11,17 @@ _Place = QPointF if tuple(map(int, qVersion().split(".")[:2])) >= (6, 12) else Q
 
 
 def drag_and_drop(target: QWidget, data: QMimeData, place: QPoint) -> bool:
-    """Drag data over a widget and drop it; return whether the widget accepts it."""
-    how = (Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier)
+    """Drag data over a widget and drop it; return whether the widget accepts it.
+
+    A move is proposed, as by some file managers, which then remove the file unless it is accepted as a copy.
+    """
+    actions = Qt.DropAction.CopyAction | Qt.DropAction.MoveAction
+    how = (actions, data, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.ShiftModifier)
     enter = QDragEnterEvent(_Place(place), *how)
     QApplication.sendEvent(target, enter)
     if not enter.isAccepted():
         return False
     QApplication.sendEvent(target, QDragMoveEvent(_Place(place), *how))
-    QApplication.sendEvent(target, QDropEvent(QPointF(place), *how))
-    return True
+    drop = QDropEvent(QPointF(place), *how)
+    QApplication.sendEvent(target, drop)
+    return drop.isAccepted() and drop.dropAction() is Qt.DropAction.CopyAction
