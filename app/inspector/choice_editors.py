@@ -28,7 +28,9 @@ _MAX_VISIBLE: Final = 24
 class _NarrowCombo(QComboBox):
     def showPopup(self) -> None:
         """Open the list as wide as its entries."""
-        self.view().setMinimumWidth(self.view().sizeHintForColumn(0) + 4 * UNIT)
+        view = self.view()
+        room = 4 * UNIT + view.verticalScrollBar().sizeHint().width()
+        view.setMinimumWidth(view.sizeHintForColumn(0) + room)
         super().showPopup()
 
 
