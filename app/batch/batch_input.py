@@ -11,8 +11,9 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QComboBox, QGridLayout, QWidget
 
 from app.dialogs import FileDialogs
+from app.file_drops import dropped_files
 from app.theme.tokens import UNIT
-from app.theme.widgets import ElidedLabel, PlainLabel, dropped_files, hbox, push_button
+from app.theme.widgets import ElidedLabel, PlainLabel, hbox, push_button
 from engine.batch.read_table import TABLE_SUFFIXES, read_pasted_table, read_table
 from engine.batch.rows import matching_column
 from engine.batch.table import Table

@@ -9,7 +9,16 @@ from queue import SimpleQueue
 from typing import Final
 
 from PySide6.QtCore import QModelIndex, QObject, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QKeyEvent, QKeySequence, QShowEvent, QValidator
+from PySide6.QtGui import (
+    QCloseEvent,
+    QDragEnterEvent,
+    QDragMoveEvent,
+    QDropEvent,
+    QKeyEvent,
+    QKeySequence,
+    QShowEvent,
+    QValidator,
+)
 from PySide6.QtWidgets import (
     QCheckBox,
     QDialog,
@@ -25,6 +34,7 @@ from app.batch.batch_input import ColumnsForm, TableField
 from app.batch.batch_results import BatchResultsModel, BatchResultsView, summary_text
 from app.dialogs import FileDialogs
 from app.engine_thread import EngineThread
+from app.file_drops import accept_copy, dropped_files
 from app.settings.install_dialog import InstallButton, is_install
 from app.theme.style import style
 from app.theme.tokens import UNIT
@@ -34,7 +44,6 @@ from app.theme.widgets import (
     MessageBar,
     PlainLabel,
     ProgressBar,
-    dropped_files,
     hbox,
     inset_number,
     push_button,
@@ -314,12 +323,15 @@ class BatchWindow(QDialog):
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Accept a file."""
         if dropped_files(event.mimeData()) and not self._is_busy:
-            event.acceptProposedAction()
+            accept_copy(event)
+
+    def dragMoveEvent(self, event: QDragMoveEvent) -> None:
+        """Accept a file."""
+        accept_copy(event)
 
     def dropEvent(self, event: QDropEvent) -> None:
         """Read a dropped table."""
-        event.setDropAction(Qt.DropAction.CopyAction)  # a file manager that proposes a move would remove the file
-        event.accept()
+        accept_copy(event)
         self.show_table(dropped_files(event.mimeData())[0])
 
     def _arrange(self) -> None:

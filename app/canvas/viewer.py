@@ -49,10 +49,11 @@ from app.canvas.edge_item import EdgeItem, LiveEdgeItem
 from app.canvas.loop_region import LoopLabelItem
 from app.canvas.node_item import PORTS_FROM, CanvasPort, NodeItem
 from app.canvas.nodegraphqt_imports import AbstractNodeItem, NodeViewer
+from app.file_drops import accept_copy, dropped_files
 from app.node_layout import MAX_COORDINATE
 from app.palette import NODE_MIME, TEMPLATE_MIME
 from app.theme.style import style
-from app.theme.widgets import dropped_files, plain_tool_tip
+from app.theme.widgets import plain_tool_tip
 
 SMALLEST: Final = 0.02
 LARGEST: Final = 3.0
@@ -689,8 +690,7 @@ class CanvasViewer(ZoomPanView):
     def _accept(self, event: QDropEvent) -> None:
         kinds = (NODE_MIME, TEMPLATE_MIME, FILES_MIME)
         if any(event.mimeData().hasFormat(kind) for kind in kinds):
-            event.setDropAction(Qt.DropAction.CopyAction)
-            event.accept()
+            accept_copy(event)
         else:
             event.ignore()
 

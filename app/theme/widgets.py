@@ -9,12 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cmp_to_key
 from html import escape
 from itertools import pairwise
-from pathlib import Path
 from typing import Final, TypeVar, cast
 
 from PySide6.QtCore import (
     QEvent,
-    QMimeData,
     QModelIndex,
     QObject,
     QPersistentModelIndex,
@@ -644,11 +642,6 @@ def make_read_only(table: QTableView) -> None:
     table.setWordWrap(False)
     table.verticalHeader().hide()
     table.horizontalHeader().setHighlightSections(False)
-
-
-def dropped_files(data: QMimeData) -> list[Path]:
-    """Return the local files of a drop or paste."""
-    return [Path(url.toLocalFile()) for url in data.urls() if url.isLocalFile()]
 
 
 STRETCH: Final = None

@@ -13,6 +13,7 @@ from PySide6.QtGui import (
     QCloseEvent,
     QColor,
     QDragEnterEvent,
+    QDragMoveEvent,
     QDropEvent,
     QIcon,
     QPainter,
@@ -24,9 +25,10 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QApplication, QMainWindow, QSplitter, QStackedWidget, QWidget
 
+from app.file_drops import accept_copy, dropped_files
 from app.theme.style import style
 from app.theme.tokens import LIGHT
-from app.theme.widgets import MessageBars, dropped_files, set_tab_order, vbox
+from app.theme.widgets import MessageBars, set_tab_order, vbox
 from app.window.autosave import has_autosave
 from app.window.bottom_panel import BottomPanel, BottomPanelHeight
 from app.window.document_tabs import DocumentTabs
@@ -228,12 +230,15 @@ class MainWindow(QMainWindow):
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Accept files."""
         if dropped_files(event.mimeData()):
-            event.acceptProposedAction()
+            accept_copy(event)
+
+    def dragMoveEvent(self, event: QDragMoveEvent) -> None:
+        """Accept files."""
+        accept_copy(event)
 
     def dropEvent(self, event: QDropEvent) -> None:
         """Report the dropped files."""
-        event.setDropAction(Qt.DropAction.CopyAction)  # a file manager that proposes a move would remove the file
-        event.accept()
+        accept_copy(event)
         self.files_dropped.emit(dropped_files(event.mimeData()))
 
     def showEvent(self, event: QShowEvent) -> None:

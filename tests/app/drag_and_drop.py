@@ -21,7 +21,7 @@ def drag_and_drop(target: QWidget, data: QMimeData, place: QPoint) -> bool:
     QApplication.sendEvent(target, enter)
     if not enter.isAccepted():
         return False
-    QApplication.sendEvent(target, QDragMoveEvent(_Place(place), *how))
-    drop = QDropEvent(QPointF(place), *how)
-    QApplication.sendEvent(target, drop)
-    return drop.isAccepted() and drop.dropAction() is Qt.DropAction.CopyAction
+    move, drop = QDragMoveEvent(_Place(place), *how), QDropEvent(QPointF(place), *how)
+    for event in (move, drop):
+        QApplication.sendEvent(target, event)
+    return all(event.isAccepted() and event.dropAction() is Qt.DropAction.CopyAction for event in (enter, move, drop))
