@@ -60,6 +60,8 @@ from engine.values import Value
 UNCHANGED: Final = "Unchanged"
 _PROMPTS: Final = ("system", "prompt", "criteria")
 """Fields with prompts."""
+_OPEN_PROMPTS: Final = 4
+"""How many nodes show their prompts at first; the window waits while forms are created."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,8 @@ class ForkForm(QWidget):
 
     Attributes:
         session: The workflow as it ran, with the changes of its nodes.
-        forms: The forms of nodes by id, as in the inspector: prompts, and the settings of the loop.
+        sections: The sections of nodes by id: prompts, and the settings of the loop.
+        forms: Their forms, as in the inspector; a form is created when its section is first expanded.
     """
 
     edited = Signal()
@@ -131,16 +134,14 @@ class ForkForm(QWidget):
         self._column = vbox(spacing=2, margins=(0, 0, 4, 0), parent=self)
         self.value = self._value_edit()
         self._value_at_first = exact_text(self.value)
+        self.sections: dict[str, CollapsibleSection] = {}
         self.forms: dict[str, Form] = {}
-        for node in place.prompted:
-            form = self._add_form("Prompts", node, _prompts(node))
-            name = place.structure.resolution.name(node.id)
-            for row in form.findChildren(FormField):
-                row.editor.main_widget.setAccessibleName(f"{name}: {row.field.title}")
+        for number, node in enumerate(place.prompted):
+            self._add_section("Prompts", node, _prompts(node), is_open=number < _OPEN_PROMPTS)
         self.model = self._model_box()
         if place.loop is not None and place.loop.type == "loop":
             is_nested = place.loop.id in place.structure.parent
-            self._add_form("Loop", place.loop, _loop_fields(is_nested=is_nested))
+            self._add_section("Loop", place.loop, _loop_fields(is_nested=is_nested), is_open=True)
         self._column.addStretch(1)
         self.session.changed.connect(self.edited)
 
@@ -195,14 +196,27 @@ class ForkForm(QWidget):
         self._add("Model", box)
         return box
 
-    def _add_form(self, title: str, node: Node, fields: dict[str, FieldSpec]) -> Form:
+    def _add_section(self, title: str, node: Node, fields: dict[str, FieldSpec], *, is_open: bool) -> None:
+        name = self._place.structure.resolution.name(node.id)
+        section = self.sections[node.id] = CollapsibleSection(f"{title}: {name}", QWidget(), is_open=is_open)
+        self._column.addWidget(section)
+
+        def fill() -> None:
+            if node.id not in self.forms:
+                self._add_form(node, name, fields, section.body)
+
+        section.toggled.connect(fill)
+        if is_open:
+            fill()
+
+    def _add_form(self, node: Node, name: str, fields: dict[str, FieldSpec], holder: QWidget) -> None:
         binding = ConfigBinding(self.session, self._models, self)
         binding.node_id = node.id
-        name, holder = self._place.structure.resolution.name(node.id), QWidget()
         # From the outside in: Qt restyles a whole widget tree whenever its parent changes.
-        self._column.addWidget(CollapsibleSection(f"{title}: {name}", holder, is_open=True))
         form = self.forms[node.id] = Form(fields, binding, holder)
         vbox(form, parent=holder)
+        for row in form.findChildren(FormField) if node is not self._place.loop else ():
+            row.editor.main_widget.setAccessibleName(f"{name}: {row.field.title}")
 
         def show_analysis() -> None:
             form.refresh()
@@ -212,7 +226,6 @@ class ForkForm(QWidget):
         self.session.analyzed.connect(show_analysis)
         form.show_values()
         show_analysis()
-        return form
 
     def _add(self, title: str, widget: QWidget) -> None:
         widget.setAccessibleName(title)

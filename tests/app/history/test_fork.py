@@ -25,6 +25,7 @@ from app.inspector.text_editors import NumberBox
 from app.theme.widgets import PlainLabel
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench
+from engine.document.builder import Builder
 from engine.document.model import Workflow
 from engine.document.operations import SetTitle
 from engine.errors import EngineError
@@ -203,6 +204,27 @@ def test_prompts_are_previewed_with_the_values_of_the_run(
         "criteria of loop": "Clear.",
     }
     qtbot.waitUntil(lambda: {f"{e.field.name} of {e.binding.node_id}": e.filled.text for e in previews} == expected)
+
+
+def test_prompts_of_many_nodes_are_shown_when_their_section_is_expanded(forms: Forms) -> None:
+    flow = Builder("Chain")
+    text = flow.add("input", id="text")["value"]
+    for number in range(9):
+        node = flow.add("llm", id=f"n{number}", title=f"Node {number}", config={"prompt": "{{input}}"})
+        flow.connect(text, node["input"])
+        text = node["output"]
+    form = forms.make(ForkPlace("n0", analyse(flow.build()), "x"))
+    form.show()
+    assert list(form.sections) == [f"n{number}" for number in range(9)]
+    assert list(form.forms) == ["n0", "n1", "n2", "n3"]
+    QTest.mouseClick(form.sections["n7"].button, Qt.MouseButton.LeftButton)
+    edit = prompt_of(form, "n7")
+    forms.qtbot.waitUntil(edit.isVisible)
+    assert (edit.text(), edit.accessibleName()) == ("{{input}}", "Node 7: Prompt")
+    typed(edit, "Shorten.")
+    assert form.changes() == Changes({"n7": {"prompt": "Shorten."}})
+    QTest.mouseClick(form.sections["n7"].button, Qt.MouseButton.LeftButton)
+    assert form.changes() == Changes({"n7": {"prompt": "Shorten."}})
 
 
 def test_json_value_must_stay_json(store: Store, tmp_path: Path, forms: Forms) -> None:
