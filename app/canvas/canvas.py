@@ -94,7 +94,7 @@ class Canvas(QWidget):
         self.fit_to_view = FitToView(self.view, self.viewer, self.controls, self.minimap)
         self.hint = CursorHint(self)
         self.empty_hint = EmptyCanvasHint(self)
-        self.empty_hint.setVisible(not session.workflow.nodes)
+        self._show_first_steps()
         self.setFocusProxy(self.viewer)
         self._is_selecting = False
         self._has_selected = False
@@ -195,9 +195,12 @@ class Canvas(QWidget):
     def _document_changed(self, old: Workflow, new: Workflow) -> None:
         self.gestures.cancel()
         touched = self._patch(old, new)
-        self.empty_hint.setVisible(not new.nodes)
+        self._show_first_steps()
         self.run_view.show(touched)
         self._enable_actions()
+
+    def _show_first_steps(self) -> None:
+        self.empty_hint.setVisible(not self.view.workflow.nodes and not self.view.annotations.items)
 
     def _analyzed(self) -> None:
         workflow = self.view.workflow

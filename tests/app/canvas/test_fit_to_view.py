@@ -209,6 +209,16 @@ def test_empty_canvas_shows_first_steps(make_canvas: MakeCanvas) -> None:
     assert beginning.isVisible()
 
 
+def test_first_steps_do_not_cover_a_note(make_canvas: MakeCanvas) -> None:
+    layout = {"notes": {"note": {"x": 0, "y": 0, "width": 200, "height": 100, "text": "Read me"}}}
+    hand = make_canvas(Workflow(layout=layout))
+    assert not hand.canvas.empty_hint.isVisible()
+    hand.session.do(hand.canvas.view.annotations.items["notes", "note"].annotation.unset())
+    assert hand.canvas.empty_hint.isVisible()
+    hand.session.undo()
+    assert not hand.canvas.empty_hint.isVisible()
+
+
 def test_first_steps_fit_a_narrow_canvas(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(Workflow())
     hand.canvas.resize(260, 400)
