@@ -16,7 +16,7 @@ from app.inspector.model_list import ModelSource
 from app.session import Session
 from app.theme.style import ThemedIcon, set_style_properties
 from app.theme.widgets import ignore_wheel_unless_focused, plain_tool_tip, vbox
-from engine.document.model import Node, Workflow
+from engine.document.model import Node
 from engine.document.operations import Operation, SetConfig, SetSettings, Unset
 from engine.document.problems import JsonPath, Problem, Severity
 from engine.values import Value
@@ -144,7 +144,7 @@ class NodesBinding(ConfigBinding):
     def __init__(self, session: Session, models: ModelSource, parent: QObject | None = None) -> None:
         super().__init__(session, models, parent)
         self.node_ids: tuple[str, ...] = ()
-        self._merged: tuple[Workflow, tuple[str, ...], dict[str, Any]] | None = None
+        self._merged: tuple[list[Node], dict[str, Any]] = [], {}
 
     def show_nodes(self, node_ids: tuple[str, ...]) -> None:
         """Switch to other nodes."""
@@ -164,13 +164,13 @@ class NodesBinding(ConfigBinding):
     @property
     def values(self) -> dict[str, Any]:
         """The values that all nodes have, and MIXED for those that differ."""
-        workflow = self.session.workflow
-        if self._merged is None or self._merged[0] is not workflow or self._merged[1] != self.node_ids:
-            self._merged = (workflow, self.node_ids, self._merge())
-        return self._merged[2]
+        nodes = self.nodes
+        if self._merged[0] != nodes:
+            self._merged = nodes, self._merge(nodes)
+        return self._merged[1]
 
-    def _merge(self) -> dict[str, Any]:
-        rows = [(self._fields_of(node), node.config) for node in self.nodes]
+    def _merge(self, nodes: list[Node]) -> dict[str, Any]:
+        rows = [(self._fields_of(node), node.config) for node in nodes]
         merged: dict[str, Any] = {}
         for name in dict.fromkeys((*self.fields, *(name for _, config in rows for name in config))):
             found = (fields[name].value_in(config) if name in fields else config.get(name) for fields, config in rows)

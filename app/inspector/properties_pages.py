@@ -29,7 +29,7 @@ from engine.document.model import Node, Settings, is_node_id
 from engine.document.operations import Batch, SetEnabled, SetText, SetTitle
 from engine.document.problems import Problem
 
-_SETTLED_AFTER_MS: Final = 60
+_SETTLED_AFTER_MS: Final = 150
 
 
 class NodeIdEdit(QLineEdit):
