@@ -217,7 +217,9 @@ def _has_one_target(session: Session) -> bool:
     from engine.plan.dependencies import outermost  # the window shows its bars before it loads the node types
 
     structure = session.structure
-    return len({outermost(structure, structure.loop_of.get(node, node)) for node in session.selection}) == 1
+    targets = (outermost(structure, structure.loop_of.get(node, node)) for node in session.selection)
+    first = next(targets)
+    return all(target == first for target in targets)
 
 
 def _set_text(action: QAction, text: str) -> None:
