@@ -66,7 +66,7 @@ class Wire(NamedTuple):
 
 def coordinate(value: object, default: float | None = None) -> float | None:
     """Return a coordinate, or `default` if the value is not a usable number."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if type(value) is not float and type(value) is not int:
         return default
     return float(value) if abs(value) <= MAX_COORDINATE else default
 
@@ -79,7 +79,10 @@ def layout_entries(workflow: Workflow, name: str) -> dict[str, Any]:
 
 def stored_position(workflow: Workflow, node_id: str) -> Position | None:
     """Return the position of a node, or None if the layout has no valid one."""
-    entry = layout_entries(workflow, "nodes").get(node_id)
+    return _position_in(layout_entries(workflow, "nodes").get(node_id))
+
+
+def _position_in(entry: object) -> Position | None:
     if not isinstance(entry, dict):
         return None
     x, y = coordinate(entry.get("x")), coordinate(entry.get("y"))
@@ -104,7 +107,8 @@ class NodePositions:
         boxes: Callable[[], Mapping[str, Box]],
     ) -> dict[str, Position]:
         """Return the position of each node; `boxes` measures the cards if any position is missing."""
-        stored = {node: position for node in node_ids if (position := stored_position(workflow, node)) is not None}
+        entries = layout_entries(workflow, "nodes")
+        stored = {node: at for node in node_ids if (at := _position_in(entries.get(node))) is not None}
         computed = {
             node: position for node, position in self.computed.items() if node in node_ids and node not in stored
         }

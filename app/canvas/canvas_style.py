@@ -12,7 +12,7 @@ from functools import lru_cache, reduce
 from operator import or_
 from typing import Final
 
-from PySide6.QtCore import QRectF, Qt
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainterPath, QPen
 from PySide6.QtWidgets import QGraphicsItem
 
@@ -147,6 +147,19 @@ def small_width(text: str) -> float:
 def united(rects: Iterable[QRectF]) -> QRectF:
     """Return the bounding rectangle of rectangles; a null one if there are none."""
     return reduce(or_, rects, QRectF())  # faster than `united`
+
+
+Sides = tuple[float, float, float, float]
+"""Left, top, right and bottom of a rectangle."""
+
+
+def rect_around(sides: Iterable[Sides]) -> QRectF:
+    """Return the bounding rectangle as `united` does: several times as fast where there are hundreds of cards."""
+    columns = tuple(zip(*sides, strict=True))
+    if not columns:
+        return QRectF()
+    lefts, tops, rights, bottoms = columns
+    return QRectF(QPointF(min(lefts), min(tops)), QPointF(max(rights), max(bottoms)))
 
 
 @lru_cache(maxsize=64)

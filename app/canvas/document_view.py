@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QGraphicsItem
 
 from app.canvas import node_item
 from app.canvas.annotations import AnnotationView
-from app.canvas.canvas_style import united
+from app.canvas.canvas_style import Sides, rect_around, united
 from app.canvas.collapsed_loops import collapsed_bodies, collapsed_card, hidden_nodes
 from app.canvas.edge_item import EdgeItem
 from app.canvas.loop_region import LoopRegions
@@ -138,17 +138,15 @@ class DocumentView(QObject):
 
     def expected_rect_of(self, node_ids: Iterable[str]) -> QRectF:
         """Return the bounding rectangle of the cards of visible nodes; those that wait count as small cards."""
-        rects, places = list[QRectF](), list[tuple[float, float]]()
+        sides = list[Sides]()
         for node_id in node_ids:
             item = self.created_nodes.get(node_id)
             if item is not None:
-                rects.append(item.card_rect)
+                sides.append(item.sides)
             else:
-                places.append(self.document_positions[node_id])
-        if places:
-            (left, top), (right, bottom) = (tuple(map(most, zip(*places, strict=True))) for most in (min, max))
-            rects.append(QRectF(QPointF(left, top), QPointF(right + MIN_WIDTH, bottom + LOWEST_CARD)))
-        return united(rects)
+                x, y = self.document_positions[node_id]
+                sides.append((x, y, x + MIN_WIDTH, y + LOWEST_CARD))
+        return rect_around(sides)
 
     def card_boxes(self) -> dict[str, Box]:
         """Return size and port offsets of all visible cards, for layouts."""
@@ -330,7 +328,7 @@ class DocumentView(QObject):
 
     def show_selection(self) -> None:
         """Restyle edges whose selection changed, and update the level-of-detail item."""
-        self.node_lod.refresh()
+        self.node_lod.update_selection()
         selected = {edge for edge in self._viewer.selected_pipes() if isinstance(edge, EdgeItem)}
         for edge in self._selected_edges ^ selected:
             if edge.scene() is not None:

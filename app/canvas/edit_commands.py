@@ -133,7 +133,8 @@ class Clipboard:
         workflow = self._session.workflow
         if in_background:
             added, refused = partial(self._add_prepared, prepare), self._session.refused
-            self._worker.ask(partial(prepare, workflow), added, lambda error: refused.emit(str(error)))
+            ask = partial(self._worker.ask, partial(prepare, workflow), added, lambda error: refused.emit(str(error)))
+            call_later(self._worker, ask)  # the thread would slow down painting the selection
             return
         paste = self._session.attempt(partial(prepare, workflow))
         if paste is not None and self._session.do(paste):

@@ -28,6 +28,7 @@ from app.canvas.canvas_style import (
     icon_path,
     legible_scale,
     pen,
+    rect_around,
     small_width,
     united,
     zoom_from_scale,
@@ -627,10 +628,9 @@ class LoopRegions:
             if item is None or body is None or loop not in self._cards or body.exit not in self._cards:
                 continue
             members, inner = self._members[loop]
-            rects = [
-                self._cards[node].card_rect for node in members if node in self._cards and node not in self._left_out
-            ]
-            rects += [self.items[other].rect for other in inner if other not in self._left_out]
+            cards = [node for node in members if node in self._cards and node not in self._left_out]
+            rects = [self.items[other].rect for other in inner if other not in self._left_out]
+            rects.append(rect_around(self._cards[node].sides for node in cards))
             item.depth = self.depth(loop)
             item.place(united(rects), self._cards[loop], self._cards[body.exit], self._arrow_label(loop))
         self.lod_item.refresh()

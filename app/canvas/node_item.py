@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.canvas.canvas_style import canvas_style, fonts, icon_path, pen, united, zoom_from_scale, zoom_of_view
+from app.canvas.canvas_style import Sides, canvas_style, fonts, icon_path, pen, united, zoom_from_scale, zoom_of_view
 from app.canvas.node_card import (
     DETAILS_FROM,
     EXPAND_WIDTH,
@@ -221,6 +221,12 @@ class NodeItem(AbstractNodeItem):
     def card_rect(self) -> QRectF:
         """The card's rectangle in scene coordinates."""
         return QRectF(self.pos(), self._size)
+
+    @property
+    def sides(self) -> Sides:
+        """The sides of `card_rect`, as plain numbers."""
+        x, y = self.x(), self.y()
+        return x, y, x + self.geometry.width, y + self.geometry.height
 
     def set_content(self, content: CardViewModel) -> None:
         """Update the content. Ports that remain keep their items and edges."""
@@ -532,6 +538,11 @@ class NodeLodItem(LodItem):
         self._spots = {}
         super().refresh()
 
+    def update_selection(self) -> None:
+        """Update after other cards were selected."""
+        self._chosen = [rect for item, (rect, _) in self._spots.items() if item.isSelected()]
+        self.update()
+
     def update_moved(self, moved: Iterable[NodeItem]) -> None:
         """Update after cards were moved."""
         if self._is_stale or not self.isVisible():
@@ -563,15 +574,14 @@ class NodeLodItem(LodItem):
 
     def _gather(self) -> None:
         self._is_stale = False
-        self._cards, self._chosen, self._edges = [], [], {}
+        self._cards, self._edges = [], {}
         for item in self._nodes.values():
             rect = item.card_rect
             edge = QLineF(rect.topLeft(), rect.bottomLeft())
             self._spots[item] = (rect, edge)
             self._cards.append(rect)
-            if item.isSelected():
-                self._chosen.append(rect)
             self._edges.setdefault((item.content.category, item.content.enabled), []).append(edge)
+        self._chosen = [rect for item, (rect, _) in self._spots.items() if item.isSelected()]
 
 
 def _stroke(color: QColor, width: float) -> QPen:

@@ -419,7 +419,8 @@ class FitToView:
         if self._drag is not None and self._drag.intersects(area):
             return True
         part = self._viewer.mapToScene(area).boundingRect()
-        return any(item.sceneBoundingRect().intersects(part) for item in self._viewer.scene().selectedItems())
+        there = self._viewer.scene().items(part, Qt.ItemSelectionMode.IntersectsItemBoundingRect)
+        return any(item.isSelected() for item in there)
 
     def fit_all(self) -> None:
         """Fit the whole document; the minimap is hidden then."""
