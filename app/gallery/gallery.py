@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import QEvent, Qt, Signal, SignalInstance
-from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent, QShowEvent
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QFrame, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from app.gallery.diagram import DiagramPicture, make_diagram
@@ -243,19 +243,9 @@ class CardGrid(QWidget):
         if self.isVisible():
             self._arrange()
 
-    def showEvent(self, event: QShowEvent) -> None:
-        """Lay out the cards that were added before."""
-        super().showEvent(event)
-        self._arrange()
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Lay out the cards again."""
-        super().resizeEvent(event)
-        self._arrange()
-
     def event(self, event: QEvent) -> bool:
-        """Lay out the cards again when their contents change size."""
-        if event.type() == QEvent.Type.LayoutRequest:
+        """Lay out the cards when the grid is shown, and again when it or their contents change size."""
+        if event.type() in {QEvent.Type.Show, QEvent.Type.Resize, QEvent.Type.LayoutRequest}:
             self._arrange()
         return super().event(event)
 

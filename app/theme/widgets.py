@@ -542,14 +542,9 @@ class ResponsiveRow(QWidget):
         widest = max(group.minimumSize().width() for group in self._groups)
         return QSize(widest, super().minimumSizeHint().height())
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Stack the groups if they do not fit side by side."""
-        super().resizeEvent(event)
-        self._arrange()
-
     def event(self, event: QEvent) -> bool:
-        """Stack the groups also when their texts or the text size have changed."""
-        if event.type() == QEvent.Type.LayoutRequest:
+        """Stack the groups if they do not fit side by side, also when their texts or the text size have changed."""
+        if event.type() in {QEvent.Type.Resize, QEvent.Type.LayoutRequest}:
             self._arrange()
         return super().event(event)
 
