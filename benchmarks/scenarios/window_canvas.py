@@ -29,6 +29,8 @@ _ROWS: Final = (
     ("delete_ms", "largest gap at the deletion of all nodes", 50, " ms"),
     ("undo_ms", "largest gap at the undo of deleting all nodes", 50, " ms"),
     ("duplicate_ms", "largest gap at the duplication of all nodes", 50, " ms"),
+    ("undo_duplicate_ms", "largest gap at the undo of the duplication", 50, " ms"),
+    ("paste_ms", "largest gap at the paste of all nodes", 50, " ms"),
     ("open_ms", "largest gap at the import of the document, read before", 50, " ms"),
     ("memory_mb", "memory for the document", 40, " MB"),
     ("reopened_mb", "memory that stays of {times} documents of {small} nodes", 30, " MB"),
