@@ -15,6 +15,7 @@ from engine.document.model import FORMAT, VERSION, Settings, Workflow, unknown_s
 from engine.document.problems import Problem, Severity, config_errors
 from engine.errors import did_you_mean
 from engine.exits import MAX_ITERATIONS_CAP
+from engine.expr.comparisons import Comparison, comparisons_of
 from engine.expr.correction import correct
 from engine.models.protocol import ModelChoice
 from engine.nodes.input import InputConfig
@@ -277,6 +278,7 @@ def _all_problems(structure: Structure, max_iterations_cap: int) -> list[Problem
         *_document_problems(structure.workflow),
         *structure.problems,
         *name_problems(structure),
+        *_search_problems(structure),
         *_exit_loop_problems(structure),
         *_parameter_problems(structure),
         *_loop_problems(structure, max_iterations_cap),
@@ -336,6 +338,39 @@ def _document_problems(workflow: Workflow) -> Iterator[Problem]:
             "Add an Output and connect the result to it.",
             Severity.WARNING,
         )
+
+
+_SEARCHES: Final = frozenset(
+    {
+        Comparison.CONTAINS,
+        Comparison.NOT_CONTAINS,
+        Comparison.STARTS_WITH,
+        Comparison.ENDS_WITH,
+        Comparison.MATCHES,
+    }
+)
+
+
+def _search_problems(structure: Structure) -> Iterator[Problem]:
+    """Warn about conditions that search for an empty text, which is in every text."""
+    for resolved in structure.resolution.nodes.values():
+        for text in resolved.texts:
+            if text.kind is not TextKind.EXPRESSION or not ('""' in text.text or "''" in text.text):
+                continue
+            comparisons = comparisons_of(text.text)
+            rows = comparisons.rows if comparisons is not None else ()
+            row = next((row for row in rows if row.comparison in _SEARCHES and row.right == ""), None)
+            if row is not None:
+                result = "false" if row.comparison is Comparison.NOT_CONTAINS else "true"
+                yield Problem(
+                    "empty-search",
+                    f"`{shown(row.left, 60)}` is searched for an empty text, which every text has: "
+                    f"the comparison is always {result}.",
+                    f"Enter the text to search for, or use `size({shown(row.left, 60)}) == 0` to find an empty text.",
+                    Severity.WARNING,
+                    node=resolved.id,
+                    field=text.field,
+                )
 
 
 def _exit_loop_problems(structure: Structure) -> Iterator[Problem]:

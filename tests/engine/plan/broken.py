@@ -121,6 +121,10 @@ BROKEN: dict[str, tuple[Workflow, Place]] = {
         {"node": "a", "field": "may_exit_loop"},
     ),
     "exit-loop-outside": (in_a_row(("agent", {"tools": ["exit_loop"]})), {"node": "n", "field": "tools"}),
+    "empty-search": (
+        document(looped({"stop_when": [{"condition": "until", "expression": '!output.contains("")'}]}), *LOOPED),
+        {"node": "loop", "field": "stop_when.0.expression"},
+    ),
     "judge-is-writer": (
         document(looped(_JUDGED, a=("llm", {"model": "a/b"})), *LOOPED),
         {"node": "loop", "field": "judge.model"},
@@ -336,6 +340,7 @@ WARNINGS = frozenset(
         "unknown-config-key",
         "iterations-clamped",
         "no-effect",
+        "empty-search",
         "judge-is-writer",
         "unpinned-port",
     }
