@@ -514,8 +514,8 @@ class Workbench(QObject):
         canvas.properties_requested.connect(lambda: self._focus_properties(document))
         document.fresh_run_wanted.connect(lambda: self.runs.run(document))
         document.inspector_wanted.connect(self._show_inspector)
+        self.history.follow(document)  # first: it knows whether a run that is shown is stored and can be resumed
         self._follow(document)
-        self.history.follow(document)
         if not session.is_past:
             document.chat_created.connect(partial(self._follow_chat, document))
             document.add_chat(self.store_access)

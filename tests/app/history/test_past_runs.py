@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent, Qt, QTimer
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.engine_thread import EngineThread
@@ -405,6 +406,19 @@ def test_interrupted_run_is_offered_at_the_next_start(make_window: MakeWindow, s
     qtbot.waitUntil(lambda: workbench.current is not None and workbench.current.session.shown.run_id == "aaaa")
     assert "Interrupted" in workbench.history.tabs.pages["aaaa"].bar.text
     assert workbench.notices.text("unfinished") == ""
+    close(workbench, qtbot)
+
+
+def test_interrupted_run_of_a_file_that_is_opened_again_can_be_resumed(
+    make_window: MakeWindow, store: Store, tmp_path: Path, qtbot: QtBot
+) -> None:
+    path = tmp_path / "refine.loop.json"
+    save(refine(), path)
+    store_run(store, "aaaa", started=time.time() - 60, end=False, source=str(path))
+    workbench = make_window()
+    document = open_file(workbench, path)
+    qtbot.waitUntil(lambda: document.bars.text("run") == "The program ended during the run.")
+    assert any(button.text() == "Resume" for button in document.bars.findChildren(QPushButton))
     close(workbench, qtbot)
 
 
