@@ -12,6 +12,7 @@ accents and, by Porter's stemmer, English endings. In a script without spaces, o
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import re
 import threading
@@ -19,7 +20,7 @@ import unicodedata
 import weakref
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import Field
@@ -310,20 +311,25 @@ def _explain_sqlite_errors() -> Generator[None]:
         ) from error
 
 
-_indexes: dict[Path, _Index] = {}
-"""The newest indexes of the folders that were searched last, the latest one at the end."""
-_indexes_lock = threading.Lock()
+@dataclass(slots=True)
+class _Slot:
+    """The newest index of a folder, and a lock so that concurrent searches of the folder build it once."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    index: _Index | None = None
+
+
+@functools.lru_cache(maxsize=_MAX_CACHED_INDEXES)
+def _slot_of(_folder: Path) -> _Slot:
+    return _Slot()
 
 
 def _index_of(folder: Path, files: tuple[TextFile, ...]) -> _Index:
-    with _indexes_lock:  # also while it is built, so that concurrent searches build it once
-        index = _indexes.pop(folder, None)
-        if index is None or index.files != files:
-            index = _Index(files)
-        _indexes[folder] = index
-        if len(_indexes) > _MAX_CACHED_INDEXES:
-            del _indexes[next(iter(_indexes))]
-        return index
+    slot = _slot_of(folder)
+    with slot.lock:
+        if slot.index is None or slot.index.files != files:
+            slot.index = _Index(files)
+        return slot.index
 
 
 class SearchFilesParameters(Parameters):

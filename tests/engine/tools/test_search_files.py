@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -190,8 +191,32 @@ async def test_only_recent_indexes_are_cached(tmp_path: Path) -> None:
         (tmp_path / str(number)).mkdir()
         (tmp_path / str(number) / "a.txt").write_text(f"word{number}\n")
         assert await files(f"word{number}", tmp_path / str(number)) == ["a.txt"]
-    assert len(search_module._indexes) == 4
+    assert search_module._slot_of.cache_info().currsize == 4
     assert await files("word0", tmp_path / "0") == ["a.txt"]
+
+
+async def test_a_folder_that_is_slow_to_read_does_not_delay_the_search_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("slow", "quick"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.txt").write_text("Apples.")
+    read_text, goes_on = search_module.read_text, threading.Event()
+
+    def read_slowly(file: search_module.TextFile) -> str:
+        if file.path.parent.name == "slow":
+            goes_on.wait(30)
+        return read_text(file)
+
+    monkeypatch.setattr(search_module, "read_text", read_slowly)
+    slow = asyncio.create_task(search("apples", tmp_path, "slow"))
+    try:
+        await asyncio.sleep(0.2)
+        found = await asyncio.wait_for(asyncio.shield(asyncio.create_task(search("apples", tmp_path, "quick"))), 5)
+    finally:
+        goes_on.set()
+
+    assert len(found) == len(await slow) == 1
 
 
 async def test_missing_fts5_is_an_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
