@@ -42,6 +42,7 @@ from app.theme.widgets import (
     push_button,
     resize_on_screen,
     scroll_area,
+    set_tab_order,
     vbox,
 )
 from app.worker import Worker
@@ -324,6 +325,11 @@ class ForkDialog(QDialog):
         self._timer.timeout.connect(self._update_plan)
         self.form.edited.connect(self._plan_later)
         self._update_plan()
+
+    def focusNextPrevChild(self, next: bool) -> bool:  # noqa: A002 - Qt's own
+        """Move the focus in the order in which the widgets are laid out: forms and their fields are created late."""
+        set_tab_order((self,))
+        return super().focusNextPrevChild(next)
 
     def _show_run(self, run: StoredRun) -> None:
         """Fill the previews of prompts with the values of the run."""

@@ -352,6 +352,23 @@ def test_dialog_shows_reused_and_rerun_parts(workbench: Workbench, ran: Document
     assert workbench.tabs.documents == [ran]
 
 
+def test_tab_reaches_prompts_below_the_section_that_was_expanded(
+    workbench: Workbench, ran: DocumentPage, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+) -> None:
+    monkeypatch.setattr(fork_dialog, "_OPEN_PROMPTS", 1)
+    workbench.history.resuming.fork_from(ran, "loop[1]")
+    dialog = dialog_of(workbench, qtbot)
+    button = dialog.form.sections["critique"].button
+    button.setFocus()
+    QTest.keyClick(button, Qt.Key.Key_Space)
+    qtbot.waitUntil(prompt_of(dialog.form, "critique", "system").isVisible)
+    QTest.keyClick(button, Qt.Key.Key_Tab)
+    assert prompt_of(dialog.form, "critique", "system").hasFocus()
+    QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Backtab, Qt.KeyboardModifier.ShiftModifier)
+    assert button.hasFocus()
+    dialog.close()
+
+
 def test_invalid_change_is_refused_in_the_dialog(workbench: Workbench, ran: DocumentPage, qtbot: QtBot) -> None:
     dialog, prompt = fork_of_draft(workbench, ran, qtbot)
     place = prompt.mapTo(dialog, prompt.rect().topLeft())
