@@ -166,7 +166,7 @@ def test_all_errors_of_a_config_are_reported() -> None:
 
 
 class _Untitled(BaseModel):
-    size: tuple[int, int] = (0, 0)
+    size: frozenset[int] = frozenset()
 
 
 def test_unknown_kinds_of_errors_and_fields_have_messages() -> None:
