@@ -65,13 +65,17 @@ def outer(path: str) -> str:
 
 
 def values(played: Played) -> dict[str, Any]:
-    """The outputs of the outermost nodes that completed, without the cost and duration of iterations."""
+    """The outputs of the outermost nodes that completed, without the cost and duration of iterations.
+
+    The warnings of parallel items are in the order in which the items ended, which is another one with other limits.
+    """
     return {event.path: _comparable(event.outputs) for event in played.of(NodeCompleted) if "." not in event.path}
 
 
 def _comparable(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _comparable(part) for key, part in value.items() if key not in {"duration_s", "cost_usd"}}
+        parts = {key: _comparable(part) for key, part in value.items() if key not in {"duration_s", "cost_usd"}}
+        return {**parts, "warnings": sorted(parts["warnings"])} if "warnings" in parts else parts
     return [_comparable(part) for part in value] if isinstance(value, list) else value
 
 
