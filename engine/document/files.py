@@ -37,7 +37,7 @@ from engine.document.problems import (
     problem_at,
     rule_problems,
 )
-from engine.safe_file_io import NotTextError, decode_text, replace_file
+from engine.safe_file_io import NotTextError, decode_text, path_exists, replace_file
 from engine.text_sanitizing import shown
 from engine.values import Value
 
@@ -305,9 +305,8 @@ def save(workflow: Workflow, path: str | os.PathLike[str], between: Callable[[],
         replace_file(Path(path), content)
     except (OSError, ValueError) as error:
         message = f"{name}: The file cannot be saved: {_reason(error)}."
-        raise DocumentError(
-            message, "The existing file is unchanged. Save under another name, or fix the cause."
-        ) from error
+        unchanged = "The existing file is unchanged. " if path_exists(Path(path)) else ""
+        raise DocumentError(message, f"{unchanged}Save under another name, or fix the cause.") from error
 
 
 def _content(workflow: Workflow, between: Callable[[], object]) -> bytes:

@@ -218,11 +218,13 @@ def test_files_and_folders_without_permission_are_refused_unchanged(tmp_path: Pa
 
 
 @posix
-def test_failed_write_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_there", [True, False])
+def test_failed_write_leaves_the_old_file_and_no_other(tmp_path: Path, *, is_there: bool) -> None:
     import resource
 
     path = tmp_path / "a"
-    save(OLD, path)
+    if is_there:
+        save(OLD, path)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
     try:
@@ -231,8 +233,9 @@ def test_failed_write_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert mentions(caught.value.message, f"{path}: … cannot be saved: … too large")
-    assert list(tmp_path.iterdir()) == [path]
-    assert load(path) == OLD
+    assert ("existing file" in caught.value.remedy) == is_there
+    assert list(tmp_path.iterdir()) == [path][:is_there]
+    assert not is_there or load(path) == OLD
 
 
 def test_invalid_document_is_not_written_to_the_file(tmp_path: Path) -> None:
