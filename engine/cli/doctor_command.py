@@ -125,12 +125,19 @@ def _files() -> Iterator[tuple[str, str]]:
     from engine.models.gguf_files import models_folder
     from engine.store import store_path
 
-    for name, path in (
-        ("history", store_path()),
-        ("extensions", extensions_path()),
-        ("models", models_folder()),
-    ):
+    history = store_path()
+    yield "history", f"{_shortened(history)} ({_size(history)}{_history_problem(history)})"
+    for name, path in (("extensions", extensions_path()), ("models", models_folder())):
         yield name, f"{_shortened(path)} ({_size(path)})"
+
+
+def _history_problem(path: Path) -> str:
+    from engine.store.sqlite.schema import is_history
+
+    try:
+        return ", not a history" if path.is_file() and not is_history(path) else ""
+    except OSError:
+        return ", cannot be read"
 
 
 def _size(path: Path) -> str:

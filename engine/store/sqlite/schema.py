@@ -167,6 +167,7 @@ def _file(path: Path) -> _File:
 
 
 APPLICATION_ID: Final = 0x4C4F4F50
+_MAGIC: Final = b"SQLite format 3\0"
 SEQ_BITS: Final = 40
 BUSY_S: Final = 10.0
 """Seconds to wait for a lock of another process."""
@@ -377,7 +378,7 @@ def _must_be_created(path: Path) -> bool:
     start = _header(path)
     if not start:
         return True
-    if not start.startswith(b"SQLite format 3\0"[: len(start)]):
+    if not start.startswith(_MAGIC[: len(start)]):
         raise not_a_history(path)
     page_size = int.from_bytes(start[16:18], "big")
     # The page count is valid only if the last writer updated it.
@@ -396,6 +397,16 @@ def _must_be_created(path: Path) -> bool:
 def _header(path: Path) -> bytes:
     with path.open("rb") as file:
         return file.read(100)
+
+
+def is_history(path: Path) -> bool:
+    """Return whether a file is a history by its header, without opening it; an empty file becomes one.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    start = _header(path)
+    return not start or (start.startswith(_MAGIC) and int.from_bytes(start[68:72], "big") == APPLICATION_ID)
 
 
 def _has_journal(path: Path) -> bool:

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 import engine
 from engine.cli.main import main
 from engine.models.protocol import EMBEDDED_MODEL
+from engine.store import open_store
 from tests.engine.cli.kit import Program
 
 SECRET = "sk-very-secret-0123456789"
@@ -71,6 +74,25 @@ def test_report_names_changed_settings_and_their_sources_but_no_values(
 
     path.write_text("{")
     assert "cannot be read" in json.loads(program("doctor", "--json").out)["Settings"]["file"]
+
+
+def test_report_says_whether_the_history_is_one(
+    program: Program, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    names = ("history", "text", "other", "empty")
+    history, text, other, empty = paths = [tmp_path / name for name in names]
+    open_store(history).close()
+    text.write_text("Not a history.")
+    with closing(sqlite3.connect(other)) as connection:
+        connection.execute("CREATE TABLE t (x)")
+    empty.touch()
+    lines: dict[str, str] = {}
+    for path in paths:
+        monkeypatch.setenv("LOOPWRIGHT_STORE", str(path))
+        lines[path.name] = program("doctor", "--json").json["Files"]["history"]
+
+    assert "14 bytes" in lines["text"]
+    assert [name for name in names if "not a history" in lines[name]] == ["text", "other"]
 
 
 def test_report_has_no_name_of_the_user(program: Program, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
