@@ -212,7 +212,7 @@ class MainWindow(QMainWindow):
 
     def show_title(self, document: str, *, is_modified: bool) -> None:
         """Show the name of the current document in the title bar; empty where there is none."""
-        self.setWindowTitle(f"{document}[*] – Loopwright" if document else "Loopwright")
+        self.setWindowTitle(f"{document}[*]" if document else "Loopwright")  # Qt adds the program
         self.setWindowModified(is_modified)
 
     def come_to_front(self) -> None:

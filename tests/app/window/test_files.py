@@ -861,7 +861,7 @@ def test_tab_title_follows_the_workflow_name(workbench: Workbench, self_refine: 
     self_refine.session.do(SetText("name", "Better & better"))
 
     assert titles(workbench) == ["Better && better •"]
-    assert workbench.window.windowTitle() == "Better & better[*] – Loopwright"
+    assert workbench.window.windowTitle() == "Better & better[*]"
     assert workbench.window.isWindowModified()
     assert self_refine.session.do(SetTitle("draft", "D"))
 
