@@ -193,6 +193,7 @@ class Workbench(QObject):
             lambda: self.current,
         )
         history.refused.connect(self.status_bar.refuse)
+        history.exported.connect(self.status_bar.note)
         history.stored.connect(self.status_bar.note_stored)
         history.list_wanted.connect(lambda: self.bottom_panel.unfold("runs"))
         self.tabs.current_changed.connect(history.drop_shown_offer)
@@ -323,6 +324,7 @@ class Workbench(QObject):
         self.bottom_panel.unfolded.connect(lambda _name: self.refresh_actions())
         self.preferences.changed.connect(self._apply_preferences)
         self.preferences.save_failed.connect(self.status_bar.refuse)
+        self.commands.exported.connect(self.status_bar.note)
         self.preferences.notice_changed.connect(self._report_settings)
         follow_reading_mode(self.preferences)
         self.window.files_dropped.connect(self.open_dropped)

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QObject, Qt, QTimer, QUrl
+from PySide6.QtCore import QObject, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QApplication, QMessageBox, QWidget
 
@@ -43,7 +43,12 @@ class CommandController(QObject):
 
     Attributes:
         settings: The settings dialog; None until it is first opened.
+
+    Signals:
+        exported: Something was exported; the text says to which file.
     """
+
+    exported = Signal(str)
 
     def __init__(
         self,
@@ -145,6 +150,8 @@ class CommandController(QObject):
         wait.start()
 
         def end(error: EngineError | None = None) -> None:
+            if error is None:
+                self.exported.emit(f"Exported to {target}.")
             if not document.is_closed:
                 wait.stop()
                 wait.deleteLater()
@@ -177,6 +184,7 @@ class CommandController(QObject):
 
         def write(target: Path) -> None:
             replace_file(target, exported.text.encode(), wait_for_disk=False)
+            self.exported.emit(f"Exported to {target}.")
             if exported.left_out:
                 lacks = "\n\n".join(f"• {sentence}" for sentence in exported.left_out)
                 title = f"{target.name} differs from the workflow:"

@@ -60,11 +60,13 @@ class HistoryController(QObject):
 
     Signals:
         refused: Something could not be done; the text says what and why.
+        exported: A run was exported; the text says to which file.
         stored: A run has ended and is stored; its id.
         list_wanted: The list of runs should be shown.
     """
 
     refused = Signal(str)
+    exported = Signal(str)
     stored = Signal(str)
     list_wanted = Signal()
 
@@ -113,6 +115,8 @@ class HistoryController(QObject):
         panel = RunsPanel(self.access, self._dialogs, self._window)
         panel.open_wanted.connect(self.tabs.open_run)
         panel.resume_wanted.connect(self.resume)
+        panel.run_actions.exported.connect(self.exported)  # also of a run that is exported beside the hidden panel
+        panel.run_actions.export_failed.connect(self.refused)
         panel.other_history_wanted.connect(self._choose_history)
         panel.compare_wanted.connect(lambda left, right: self._compare(SideContent(left), SideContent(right)))
         return panel

@@ -113,9 +113,13 @@ class RunActions(QObject):
 
     Signals:
         reported: Something is done or failed; the text, and `info` or `bad`.
+        exported: A run was exported; the text says to which file.
+        export_failed: A run was not exported; the text says why.
     """
 
     reported = Signal(str, str)
+    exported = Signal(str)
+    export_failed = Signal(str)
 
     def __init__(self, access: StoreClient, dialogs: FileDialogs, parent: QWidget) -> None:
         super().__init__(parent)
@@ -195,8 +199,8 @@ class RunActions(QObject):
     def _write(self, run_id: str, form: str, target: Path) -> None:
         self._access.ask(
             lambda store: export_run(store, run_id, form, target),
-            lambda _done: self.reported.emit(f"The run was exported to {target}.", "info"),
-            self._fail,
+            lambda _done: self.exported.emit(f"Exported to {target}."),
+            lambda error: self.export_failed.emit(str(error)),
         )
 
     def _delete(self, run_ids: list[str]) -> None:

@@ -1,9 +1,9 @@
-"""The status bar: state of the run, its id once stored, refused actions, and the number of problems."""
+"""The status bar: state of the run, its id once stored, refused actions and exports, and the number of problems."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from PySide6.QtCore import QEasingCurve, QMetaObject, QPropertyAnimation, Qt, QTimer, Signal
 from PySide6.QtWidgets import QGraphicsOpacityEffect, QWidget
@@ -44,7 +44,6 @@ class StatusBar(QWidget):
         self._connections: list[QMetaObject.Connection] = []
         self.state = ElidedLabel("", self, look="dim small")
         self.refusal = ElidedLabel("", self, look="small")
-        self.refusal.setProperty("tone", "warning")
         self._effect = QGraphicsOpacityEffect(self.refusal)
         self._effect.setOpacity(1.0)  # with any other, Qt lays out all hidden pages of the window in each frame
         self.refusal.setGraphicsEffect(self._effect)
@@ -85,6 +84,14 @@ class StatusBar(QWidget):
 
     def refuse(self, text: str) -> None:
         """Show why something was not done; it fades after a while."""
+        self._say(text, "warning")
+
+    def note(self, text: str) -> None:
+        """Show what was done; it fades after a while."""
+        self._say(text, False)
+
+    def _say(self, text: str, tone: str | Literal[False]) -> None:
+        set_style_properties(self.refusal, tone=tone)
         self._fading.stop()
         self._effect.setOpacity(1.0)
         self.refusal.set_full_text(text)

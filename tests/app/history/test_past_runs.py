@@ -36,7 +36,7 @@ from engine.store import RunStatus, Store
 from engine.store.consent import approve
 from tests.app.history.conftest import MakeWindow, close
 from tests.app.history.stored_runs import refine, refine_script, run_and_store, store_run
-from tests.app.window.conftest import answer, ended, open_file, press, question
+from tests.app.window.conftest import Answers, answer, ended, open_file, press, question
 from tests.app.window.web_search import NoSearch, no_search, searching
 from tests.wording import mentions
 
@@ -120,6 +120,21 @@ def test_past_run_shows_its_outputs_completely(workbench: Workbench, store: Stor
     document.inspector.show_result()
     result = document.inspector.result
     qtbot.waitUntil(lambda: [view.content.text for view in result.sections.values()] == ["sea " * 1000])
+
+
+def test_export_while_the_list_of_runs_is_hidden_says_in_the_status_bar_where_it_went_or_why_not(
+    workbench: Workbench, store: Store, answers: Answers, tmp_path: Path, qtbot: QtBot
+) -> None:
+    run_id = run_and_store(store, refine(), refine_script(tmp_path / "s.json"))
+    notice, actions = workbench.status_bar.refusal, workbench.history.panel.run_actions
+    for answers.to_save, expected, tone in (
+        (tmp_path / "run.md", str(tmp_path / "run.md"), None),
+        (tmp_path / "nowhere" / "run.md", "Cannot write run.md", "warning"),
+    ):
+        actions.export([store.find(run_id)], "markdown")
+        qtbot.waitUntil(lambda expected=expected: expected in notice.full_text)
+        assert notice.isVisible()
+        assert notice.property("tone") == tone
 
 
 def test_subflow_of_a_past_run_opens_as_it_ran(

@@ -303,6 +303,7 @@ def test_a_result_is_saved_as_a_file(refining: Whole, tmp_path: Path, answers: A
     QTest.mouseClick(menu, Qt.MouseButton.LeftButton, pos=menu.actionGeometry(action).center())
     refining.qtbot.waitUntil(answers.to_save.exists)
     refining.qtbot.waitUntil(lambda: "draft 3" in (tmp_path / "run.md").read_text("utf-8"))
+    refining.qtbot.waitUntil(lambda: str(answers.to_save) in refining.workbench.status_bar.refusal.full_text)
 
 
 def test_the_guide_has_a_picture_for_each_task_and_a_test_does_it() -> None:

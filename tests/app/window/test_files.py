@@ -761,6 +761,7 @@ def test_canvas_is_exported_as_an_image(
 
     file = tmp_path / f"picture.{kind}"
     qtbot.waitUntil(file.exists)  # it appears complete
+    qtbot.waitUntil(lambda: str(file) in workbench.status_bar.refusal.full_text)
     content = file.read_bytes()
     assert content.startswith(start)
     assert answers.suggested is not None
@@ -777,6 +778,7 @@ def test_workflow_is_exported_as_a_program_with_a_report(
     workbench.actions_by_name[f"export_{kind}"].trigger()
 
     assert (tmp_path / "program v1.5.py").read_text() == exported.text
+    assert str(tmp_path / "program v1.5.py") in workbench.status_bar.refusal.full_text
     if exported.left_out:
         report = question(workbench.window)
         assert all(sentence in report.informativeText() for sentence in exported.left_out)
