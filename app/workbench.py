@@ -126,7 +126,7 @@ class Workbench(QObject):
         self._state = WindowState(preferences, self.window, self.actions_by_name)
         self._connect()
         self._state.restore()
-        self._apply_preferences(frozenset({"recent_files"}))
+        self._apply_preferences(frozenset({"recent_files", "default_model"}))
         self.show_current()
         self._report_settings(preferences.notice)
 
@@ -497,6 +497,8 @@ class Workbench(QObject):
             files = [Path(file) for file in self.preferences.recent_files]
             self.menus.show_recent(files)
             self.gallery.set_recent(files)
+        if "default_model" in names:
+            self.gallery.show_model(self.preferences.values.model)
         if names & {"default_model", "budget_usd", "budget_tokens"}:
             self._show_models_and_budget()
 

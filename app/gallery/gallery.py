@@ -18,6 +18,7 @@ from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QFrame, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from app.gallery.diagram import DiagramPicture, make_diagram
+from app.runs.run_status import model_label
 from app.theme.style import ThemedIcon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import (
@@ -38,6 +39,7 @@ from engine.bundled import templates_folder
 from engine.document.files import load
 from engine.document.model import FILE_SUFFIX, Workflow, stem_of
 from engine.errors import EngineError
+from engine.models.protocol import EMBEDDED_MODEL
 from engine.safe_file_io import is_file
 
 GROUPS: Final = {
@@ -473,6 +475,10 @@ class Gallery(QWidget):
         """The template cards in order."""
         return self._templates.cards
 
+    def show_model(self, name: str) -> None:
+        """Show which model workflows use by default."""
+        self._model_line.setText(MODEL_LINE if name == EMBEDDED_MODEL else f"Default model: {model_label(name)}")
+
     def set_recent(self, paths: list[Path]) -> None:
         """Set the recent files, latest first."""
         self.recent.show_files(paths)
@@ -517,7 +523,8 @@ class Gallery(QWidget):
         )
         models = _button("Set up models", "mdi6.cog-outline", self.models_requested)
         models.setProperty("link", True)
-        model_line = hbox(models, (PlainLabel(MODEL_LINE, look="dim", wrap=True), 1), spacing=2)
+        self._model_line = PlainLabel(MODEL_LINE, look="dim", wrap=True)
+        model_line = hbox(models, (self._model_line, 1), spacing=2)
         introduction = PlainLabel(INTRODUCTION, look="dim", wrap=True)
         return vbox(PlainLabel("Loopwright", look="heading"), introduction, 2, buttons, model_line, spacing=1)
 

@@ -43,6 +43,7 @@ def _draw_start(studio: Studio) -> None:
         file.touch()
         studio.preferences.remember_file(file)
     until(lambda: not any(diagram.is_empty for diagram in workbench.gallery.findChildren(DiagramPicture)))
+    studio.preferences.set(default_model=None)
     studio.take("gallery")
     workbench.help.start_tour()
     studio.take("tour")

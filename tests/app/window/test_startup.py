@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 from PySide6.QtCore import QSize, QTimer
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.engine_thread import EngineThread
+from app.gallery.gallery import MODEL_LINE
 from app.main import ModelPreloader, build_parser, fit_frame_on_screen, preload
 from app.settings.preferences import Preferences
 from app.window.main_window import open_files
@@ -167,6 +168,21 @@ def test_controllers_are_created_one_by_one_while_events_are_handled(workbench: 
 
     assert vars(workbench).keys() >= CREATED
     assert len({len(step) for step in steps}) > 2, "events were handled in between"
+
+
+def test_start_page_shows_the_default_model(make_window: MakeWindow, preferences: Preferences) -> None:
+    preferences.set(default_model="openai/one")
+    workbench = make_window()
+
+    def shown() -> list[str]:
+        texts = [label.text() for label in workbench.gallery.findChildren(QLabel)]
+        return [text for text in texts if text in {MODEL_LINE, "Default model: one", "Default model: two"}]
+
+    assert shown() == ["Default model: one"]
+    preferences.set(default_model="openai/two")
+    assert shown() == ["Default model: two"]
+    preferences.set(default_model=None)
+    assert shown() == [MODEL_LINE]
 
 
 def test_window_closed_at_once_still_reopens_documents_next_time(
