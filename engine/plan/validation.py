@@ -5,7 +5,7 @@ Variables of templates and expressions are checked, too: a name that cannot have
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -15,6 +15,7 @@ from engine.document.model import FORMAT, VERSION, Settings, Workflow, unknown_s
 from engine.document.problems import Problem, Severity, config_errors
 from engine.errors import did_you_mean
 from engine.exits import MAX_ITERATIONS_CAP
+from engine.exits.condition import Need
 from engine.expr.comparisons import Comparison, comparisons_of
 from engine.expr.correction import correct
 from engine.models.protocol import ModelChoice
@@ -23,6 +24,7 @@ from engine.nodes.loop import LoopConfig, range_problem
 from engine.nodes.node_registry import Registry
 from engine.nodes.output import OutputConfig
 from engine.nodes.spec import ITERATOR, LOOP, RESERVED_NAMES, Category, NamedText, PortType, TextKind, is_body_port
+from engine.plan.loop_bodies import Body
 from engine.plan.resolve import UNPINNABLE, Resolved, unknown_key
 from engine.plan.secrets import SECRET_CODE, secret_problems
 from engine.plan.structure import Structure, analyse, problem_of_subflow
@@ -283,6 +285,7 @@ def _all_problems(structure: Structure, max_iterations_cap: int) -> list[Problem
         *_parameter_problems(structure),
         *_loop_problems(structure, max_iterations_cap),
         *_judge_problems(structure),
+        *_branch_problems(structure),
         *_pin_problems(structure),
         *secret_problems(structure.workflow, structure.registry),
         *_subflow_problems(structure, max_iterations_cap),
@@ -439,6 +442,53 @@ def _judge_problems(structure: Structure) -> Iterator[Problem]:
                 node=loop,
                 field=known[loop].spec.model_field,
             )
+
+
+def _branch_problems(structure: Structure) -> Iterator[Problem]:
+    """Warn about unconnected branches in loops after which nothing arrives at the exit."""
+    idle, name = structure.disabled | structure.replaced_by_pins, structure.resolution.name
+    for node, resolved in structure.resolution.nodes.items():
+        branches = {port.name: False for port in resolved.outputs.values() if port.branch}
+        branches |= {
+            link.source_port: True for link in structure.links_from.get(node, ()) if link.source_port in branches
+        }
+        body = structure.bodies.get(structure.parent.get(node, ""))
+        unconnected = [branch for branch, is_connected in branches.items() if not is_connected]
+        if body is None or body.kind is not LOOP or node in idle or not 0 < len(unconnected) < len(branches):
+            continue
+        if not _has_outcome(structure, body, node, branches):
+            for branch in unconnected:
+                yield Problem(
+                    "unconnected-branch",
+                    f'Nothing follows the branch "{branch}" of "{name(node)}": an iteration that takes it has no '
+                    "result, and passes nothing to the next one.",
+                    f'Connect it to the port "feedback" of "{name(body.exit)}", or to a node that leads there.',
+                    Severity.WARNING,
+                    node=node,
+                    port=branch,
+                )
+
+
+def _has_outcome(structure: Structure, body: Body, chooser: str, branches: Collection[str]) -> bool:
+    """Whether an iteration has a result or feedback although a node takes none of its connected branches."""
+    skipped = set[str]()
+
+    def live_ports(node: str) -> dict[str, bool]:
+        """Return for each connected input of a node whether a value can arrive there."""
+        ports = dict[str, bool]()
+        for link in structure.links_to.get(node, ()):
+            is_dead = link.source in skipped or (link.source == chooser and link.source_port in branches)
+            ports[link.target_port] = ports.get(link.target_port, False) or not is_dead
+        return ports
+
+    for node in structure.order:
+        if node in body.nodes and not all(live_ports(node).values()):
+            skipped.add(node)
+    config = structure.resolution.nodes[body.loop].config
+    ends = {*structure.feedback_ends.get(body.loop, ())}
+    if isinstance(config, LoopConfig) and Need.EVALUATOR in config.needs and body.loop in structure.evaluators:
+        ends.add(structure.evaluators[body.loop])
+    return any(live_ports(body.exit).values()) or not ends <= skipped
 
 
 def _pin_problems(structure: Structure) -> Iterator[Problem]:

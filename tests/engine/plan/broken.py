@@ -323,6 +323,16 @@ BROKEN: dict[str, tuple[Workflow, Place]] = {
         ),
         {"node": "check", "port": "continue"},
     ),
+    "unconnected-branch": (
+        document(
+            looped(None, None, check="approval"),
+            *OPEN,
+            "a.output -> check.input",
+            "check.approved -> exit.input",
+            *CLOSE,
+        ),
+        {"node": "check", "port": "rejected"},
+    ),
     "unpinned-port": (
         of_json(
             _nodes({"id": "n", "type": "router", "config": {"criteria": "?"}, "pinned": {"done": "x"}}),
@@ -342,6 +352,7 @@ WARNINGS = frozenset(
         "no-effect",
         "empty-search",
         "judge-is-writer",
+        "unconnected-branch",
         "unpinned-port",
     }
 )
