@@ -12,6 +12,7 @@ from engine.document.files import decoded_text, dumps, parse, read_file
 from engine.document.model import FORMAT, Workflow, is_workflow_file
 from engine.document.problems import DocumentError
 from engine.errors import EngineError
+from engine.formatting import format_count
 from engine.importing.importers import BUILT_IN, importable_suffixes, importers, known_formats
 from engine.importing.report import ImportReport, Outcome, ReportEntry
 from engine.importing.safe_yaml import read_yaml
@@ -39,9 +40,11 @@ class ImportResult:
 
     @property
     def summary(self) -> str:
-        """How many members were carried over, changed and left out, as a sentence."""
+        """How many parts of the file were carried over, changed and left out, as a sentence."""
         counts = Counter(entry.outcome for entry in self.entries)
-        return f"{', '.join(f'{counts[outcome]} {outcome}' for outcome in Outcome)}.".capitalize()
+        carried_over = format_count(counts[Outcome.CARRIED_OVER], "part")
+        others = (f"{format_count(counts[outcome])} {outcome}" for outcome in (Outcome.CHANGED, Outcome.LEFT_OUT))
+        return f"{carried_over} {Outcome.CARRIED_OVER}, {', '.join(others)}."
 
     def to_json(self) -> dict[str, object]:
         """The report as a JSON object."""

@@ -82,7 +82,7 @@ def test_a_json_canvas_can_be_in_a_yaml_file() -> None:
 
 def test_the_summary_counts() -> None:
     imported = read(canvas([rf_node("in", "input", colour="red"), rf_node("out", "output")], [rf_edge("in", "out")]))
-    assert imported.summary == "6 carried over, 1 changed, 3 left out."
+    assert imported.summary == "6 parts carried over, 1 changed, 3 left out."
     assert imported.to_json()["report"][0] == {
         "fate": "carried over",
         "place": "node in, name",
