@@ -222,11 +222,12 @@ class EditCommands(QObject):
         On an edge the node is inserted; in a loop's region it becomes part of the body, or is put below the region if
         it cannot. A loop on a card wraps that card, or the selection if the card is selected; on an edge, it wraps the
         nodes at both ends, or the selection if both are selected. Without a position, the node is connected to the
-        only selected one if nothing follows that one yet.
+        only selected one if nothing follows that one yet, or inserted between it and the only node that follows.
 
         Args:
             node_type: The type, or `tool:NAME` for a tool node with that tool.
-            position: Position, or None for a free one. If other cards are there, the nearest free one below.
+            position: Position, or None for one without cards and edges. If other cards are there, the nearest free
+                one below.
         """
         self._view.create_all()
         pair = PAIR_BY_START.get(node_type)
@@ -239,7 +240,7 @@ class EditCommands(QObject):
             for node_ids in (selection, ends) if ends <= set(selection) else (ends,):
                 if loop_edits.can_wrap(self._gestures.document, node_ids, pair):
                     return self.wrap(pair, node_ids)
-        added = self._added_node(node_type, position if position is not None else self._default_position())
+        added = self._added_node(node_type, position)
         if added is None:
             return None
         insertion = self._gestures.insertion_operations(edge, added.first, added.last) if edge is not None else None
@@ -264,15 +265,19 @@ class EditCommands(QObject):
             before, body = body.exit, None
         if body is not None:
             return insert_into_body(document, before, added.first, added.last, (0.0, 0.0)) if not body.nodes else ()
-        if document.edges_from(before) or (before in document.structure.parent and added.first.type == "output"):
+        edges, ports, node = document.edges_from(before), document.ports, document.workflow.nodes_by_id[before]
+        if len(edges) > 1 or (before in document.structure.parent and added.first.type == "output"):
             return ()
-        ports, node = document.ports, document.workflow.nodes_by_id[before]
         outputs, inputs = ports.of(node)[1], ports.of(added.first)[0]
-        if not outputs or outputs[0].branch or node.type in PAIR_BY_START:
+        if not outputs or not inputs or outputs[0].branch or node.type in PAIR_BY_START:
             return ()
-        if not inputs or not can_ever_fit(outputs[0].type, inputs[0].type):
-            return ()
-        return (Connect.between(document.main_output(node), document.main_input(added.first)),)
+        output = document.main_output(node)
+        if not edges:
+            fits = can_ever_fit(outputs[0].type, inputs[0].type)
+            return (Connect.between(output, document.main_input(added.first)),) if fits else ()
+        inserted = insert_into_edge(edges[0], added.first, added.last, ports) if edges[0].from_ == output else None
+        card = self._view.card_of(before)
+        return (*inserted, *self._with_room(document, card, added)) if inserted and card is not None else ()
 
     def wrap(self, pair: Pair, node_ids: Iterable[str] | None = None) -> str | None:
         """Wrap nodes (default: the selection) in a loop or iterator; return its id, or None if that is not possible."""
@@ -407,14 +412,15 @@ class EditCommands(QObject):
         moved = with_hidden(moved, document.positions, document.hidden)
         return (operation_builders.set_positions(workflow, {**moved, **places}), *annotations)
 
-    def _added_node(self, node_type: str, position: QPointF) -> operation_builders.AddedNode | None:
+    def _added_node(self, node_type: str, position: QPointF | None) -> operation_builders.AddedNode | None:
         node_type, _, tool = node_type.partition(":")
         spec = self._session.registry.find(node_type)
         if spec is None:
             self._session.refused.emit(f"Unknown node type “{node_type[:60]}”. Choose one from the palette.")
             return None
         room = BODY_ROOM if spec.type in PAIR_BY_START else 0.0
-        free = self._free_position(position, room)
+        preferred = position if position is not None else self._default_position()
+        free = self._free_position(preferred, room, is_clear_of_edges=position is None)
         return operation_builders.add(self._session.workflow, spec, (free.x(), free.y()), tool=tool)
 
     def _add(self, added: operation_builders.AddedNode, *more: Operation) -> str | None:
@@ -592,20 +598,30 @@ class EditCommands(QObject):
             return self.position_after(self._session.selection[-1])
         return self._viewer.center - QPointF(88, 40)
 
-    def _free_position(self, preferred: QPointF, room: float = 0.0, box: Box | None = None) -> QPointF:
+    def _free_position(
+        self, preferred: QPointF, room: float = 0.0, box: Box | None = None, *, is_clear_of_edges: bool = False
+    ) -> QPointF:
         """Return the first position at or below a preferred one where a new item covers no card.
 
         Args:
             preferred: The preferred position.
             room: Width of what is between a card and its partner.
             box: Size of the item; by default that of a card, which is at most as large as the others.
+            is_clear_of_edges: Whether it covers no edge either.
         """
         taken = {node_id: (item.x(), item.y()) for node_id, item in self._view.nodes.items()}
         boxes = self._view.card_boxes()
         if box is None:
             width = max((box.width for box in boxes.values()), default=0.0)
             box = Box(width + room, max((box.height for box in boxes.values()), default=0.0))
-        return QPointF(*free_position(box, (preferred.x(), preferred.y()), taken, boxes))
+        rect = QRectF(*free_position(box, (preferred.x(), preferred.y()), taken, boxes), box.width, box.height)
+        column = rect.adjusted(0, 0, 0, self._view.content_rect.height())
+        edges = [*self._view.edge_items.values()] if is_clear_of_edges else []
+        shapes = [edge.shape() for edge in edges if edge.boundingRect().intersects(column)]
+        while any(shape.intersects(rect) for shape in shapes):
+            x, y = free_position(box, (rect.x(), rect.y() + node_layout.FREE_GAP), taken, boxes)
+            rect.moveTo(x, y)
+        return rect.topLeft()
 
     def _rects(self) -> dict[str, node_layout.Rect]:
         rects = {node_id: self._view.nodes[node_id].card_rect for node_id in self._session.selection}

@@ -42,6 +42,26 @@ def refine() -> Workflow:
     )
 
 
+def branching() -> Workflow:
+    """A node that two nodes follow, a router with one connected branch, and a loop with a body."""
+    return workflow(
+        [
+            *(node(name, "llm", prompt="{{input}}") for name in ("first", "second", "third", "fourth")),
+            node("check", "router", criteria="?"),
+            *(node("loop", "loop"), node("exit", "exit", loop="loop"), node("text", "output")),
+        ],
+        [
+            "first.output -> second.input",
+            "first.output -> third.input",
+            "second.output -> check.input",
+            "check.done -> loop.input",
+            "loop.body -> fourth.input",
+            "fourth.output -> exit.input",
+            "exit.output -> text.value",
+        ],
+    )
+
+
 def nested() -> Workflow:
     """Three loops, one in the other."""
     nodes = [node("task", "input"), node("text", "output")]

@@ -10,10 +10,26 @@ from pytestqt.qtbot import QtBot
 
 from engine.document.operations import RenameNode
 from tests.app.canvas.conftest import Hand, MakeCanvas, settle
-from tests.app.canvas.documents import node, pieces, workflow
+from tests.app.canvas.documents import branching, node, pieces, workflow
 
 CONTROL = Qt.KeyboardModifier.ControlModifier
 SHIFT = Qt.KeyboardModifier.ShiftModifier
+
+
+def overlapping(hand: Hand) -> list[tuple[str, str]]:
+    items = hand.canvas.view.nodes.items()
+    pairs = itertools.combinations(((name, item.card_rect) for name, item in items), 2)
+    return [(one, other) for (one, rect), (other, second) in pairs if rect.intersects(second)]
+
+
+def cards_right_of(hand: Hand, node_id: str) -> list[str]:
+    lefts = {name: item.card_rect.left() for name, item in hand.canvas.view.nodes.items()}
+    return sorted((name for name, left in lefts.items() if left > lefts[node_id]), key=lefts.__getitem__)
+
+
+def edges_at(hand: Hand, node_id: str) -> list[tuple[str, str]]:
+    rect = hand.item(node_id).card_rect
+    return [edge.ends for edge in hand.canvas.view.edge_items.values() if edge.shape().intersects(rect)]
 
 
 def refusals(hand: Hand) -> list[str]:
@@ -348,21 +364,58 @@ def test_a_new_node_is_connected_to_the_selected_one_that_nothing_follows(make_c
     for node_type in ("input", "llm", "llm", "output"):
         hand.canvas.commands.add_node(node_type)
     assert hand.edges() == ["input.value -> llm.input", "llm.output -> llm_2.input", "llm_2.output -> output.value"]
-    rects = [hand.item(node).card_rect for node in ("input", "llm", "llm_2", "output")]
-    assert [rect.left() for rect in rects] == sorted(rect.left() for rect in rects)
-    assert not any(one.intersects(other) for one, other in itertools.combinations(rects, 2))
+    assert cards_right_of(hand, "input") == ["llm", "llm_2", "output"]
+    assert not overlapping(hand)
 
 
-@pytest.mark.parametrize("before", ["task", "draft", "router"])
-def test_a_new_node_is_not_connected_where_that_is_ambiguous(hand: Hand, before: str) -> None:
-    if before == "router":
-        hand.session.select([])
-        hand.canvas.commands.add_node("router")
-    else:
-        hand.session.select([before])
-    edges = hand.edges()
+@pytest.mark.parametrize(
+    ("before", "edges"),
+    [
+        ("task", {"task.value -> llm.input", "llm.output -> loop.input"}),
+        ("draft", {"draft.output -> llm.input", "llm.output -> exit.input"}),
+        ("exit", {"exit.output -> llm.input", "llm.output -> text.value"}),
+    ],
+)
+def test_a_new_node_is_inserted_between_the_selected_one_and_the_only_one_that_follows(
+    hand: Hand, before: str, edges: set[str]
+) -> None:
+    followers, old = cards_right_of(hand, before), hand.edges()
+    hand.session.select([before])
+
     hand.canvas.commands.add_node("llm")
+
+    assert set(hand.edges()) - set(old) == edges
+    assert len(hand.edges()) == len(old) + 1
+    assert cards_right_of(hand, before) == ["llm", *followers]
+    assert not overlapping(hand)
+    hand.session.undo()
+    assert hand.edges() == old
+
+
+@pytest.mark.parametrize("before", ["check", "first", "loop"])
+def test_a_new_node_is_not_connected_where_that_is_ambiguous(make_canvas: MakeCanvas, before: str) -> None:
+    hand = make_canvas(branching())
+    hand.session.select([before])
+    edges = hand.edges()
+
+    added = hand.canvas.commands.add_node("llm")
+
     assert hand.edges() == edges
+    assert added is not None
+    assert not overlapping(hand)
+    assert edges_at(hand, added) == []
+
+
+@pytest.mark.parametrize("kind", ["llm", "loop"])
+def test_without_a_selection_a_new_node_covers_neither_cards_nor_edges(make_canvas: MakeCanvas, kind: str) -> None:
+    places = {"task": (0, 300), "text": (1500, 300)}
+    hand = make_canvas(workflow([node("task", "input"), node("text", "output")], ["task.value -> text.value"], places))
+    hand.canvas.viewer.center_at(QPointF(750, 340))
+
+    added = hand.canvas.commands.add_node(kind)
+
+    assert added is not None
+    assert edges_at(hand, added) == []
 
 
 def test_a_node_added_to_an_empty_loop_becomes_its_body(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
@@ -410,5 +463,4 @@ def test_new_nodes_are_in_view_and_cover_no_others(make_canvas: MakeCanvas) -> N
         added = hand.canvas.commands.add_node(kind)
         assert added is not None
         assert hand.canvas.viewer.visible_rect.contains(hand.item(added).card_rect)
-    rects = [item.card_rect for item in hand.canvas.view.nodes.values()]
-    assert not any(one.intersects(other) for one, other in itertools.combinations(rects, 2))
+    assert not overlapping(hand)
