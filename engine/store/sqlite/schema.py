@@ -50,7 +50,7 @@ def unwritable_history(path: Path) -> StoreError:
     """Return the error for a file that cannot be written, or whose folder cannot."""
     return StoreError(
         f'The history "{path}" cannot be written.',
-        f"Check the permissions of the file and its folder. {ELSEWHERE}",
+        f"Check the permissions of the file and its folder, and the free space of the disk. {ELSEWHERE}",
         fix=Fix.CHOOSE_HISTORY,
     )
 
@@ -110,14 +110,18 @@ def _of_sqlite(error: sqlite3.Error, path: Path) -> StoreError:
     name = f'The history "{path}"'
     if code in _BUSY:
         message = f"{name} is locked by another program.", "Close that program, or try again."
-    # If only the shared-memory file cannot grow, SQLite does not say that the disk is full.
-    elif code == sqlite3.SQLITE_FULL or getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_IOERR_SHMSIZE:
+    elif _is_full(error):
         message = f"{name} cannot grow: the disk is full.", "Free some space, or delete old runs."
     elif code == sqlite3.SQLITE_TOOBIG:
         message = "A value is too large to be stored (more than about 1 GB).", "Shorten it."
     else:
         message = f"{name} cannot be read or written: {error}.", f"Check the disk. {ELSEWHERE}"
     return StoreError(*message)
+
+
+def _is_full(error: sqlite3.Error) -> bool:
+    """Return whether the disk is full; SQLite does not say so if only the index of the WAL cannot grow."""
+    return _kind(error) == sqlite3.SQLITE_FULL or getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_IOERR_SHMSIZE
 
 
 def _kind(error: sqlite3.Error) -> int:
@@ -289,6 +293,9 @@ STEPS: Final[tuple[Step, ...]] = (
 """Migrations from an empty file to the current version. Released ones never change."""
 
 
+_LEAST_INDEX: Final = 32_768
+"""Least size of the WAL's index in bytes; SQLite leaves a shorter one where the disk was full."""
+
 Access = Literal["", "mode=ro", "immutable=1"]
 """How to open a file: writable, or by a parameter of SQLite's URIs."""
 
@@ -330,15 +337,25 @@ def prepare(path: Path, *, busy_s: float = BUSY_S, steps: Sequence[Step] = STEPS
     """
     try:
         target = Path(os.path.realpath(path))  # SQLite keeps the files of the WAL beside it
-        access = "" if _is_writable(target) else _access_without_writing(target)
+        access: Access = "" if _is_writable(target) else _access_without_writing(target)
         is_new = not is_open_here(path) and _must_be_created(path)
         if access and (is_new or not for_reading):
             raise unwritable_history(path)
-        # Not `connect`: nothing changes before the file is known to be a history.
-        with closing(_connect(path, busy_s, access)) as connection:
-            _migrate(connection, path, steps, is_new=is_new, may_write=not access)
-            if not access:
-                _enable_wal(connection, busy_s)
+
+        def check() -> None:
+            # Not `connect`: nothing changes before the file is known to be a history.
+            with closing(_connect(path, busy_s, access)) as connection:
+                _migrate(connection, path, steps, is_new=is_new, may_write=not access)
+                if not access:
+                    _enable_wal(connection, busy_s)
+
+        try:
+            check()
+        except sqlite3.Error as error:
+            if access or is_new or not for_reading or not _is_full(error):
+                raise
+            access = _access_without_writing(target)  # a full disk has no room for the index of the WAL
+            check()
     except (sqlite3.Error, OSError) as error:
         raise to_store_error(error, path) from error
     return access
@@ -358,7 +375,7 @@ def _access_without_writing(path: Path) -> Access:
         StoreError: There is a WAL without its index, which SQLite would have to create.
     """
     wal, index = (path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm"))
-    if wal.exists() and index.exists():
+    if wal.exists() and _file_size(index) >= _LEAST_INDEX:
         return "mode=ro"
     if _file_size(wal) > 0:
         raise _unreadable_here(path, "its latest changes are in a file of their own")

@@ -67,6 +67,30 @@ def test_runs_of_a_read_only_history_are_listed_and_read(path: Path, in_read_onl
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
+def test_runs_are_listed_on_a_full_disk_and_what_would_change_them_is_refused(path: Path):
+    disk = path.parent / "disk"
+    disk.mkdir()
+    code = """
+from engine.store import StoreError
+print([run.run_id for run in store.runs()], len(list(store.events("a"))))
+for write in (lambda: store.pin("a", pinned=True), lambda: open_store(store._path)):
+    try:
+        write()
+    except StoreError as error:
+        print(error)
+store.close()
+"""
+    mount = 'mount -t tmpfs -o size=400k tmpfs "$1" && cp "$2" "$1" || exit; cat /dev/zero 2>&- >"$1/fill"; '
+    arguments = [str(disk), str(path), sys.executable, OPEN.format(path=str(disk / path.name)) + code]
+    command = ["unshare", "--map-root-user", "--mount", "sh", "-c", f'{mount}exec "$3" -c "$4"', "sh", *arguments]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    listed, refused, full = done.stdout.splitlines()
+    assert listed == f"['a'] {len(complete_run('a'))}"
+    assert "free space" in refused
+    assert "the disk is full" in full
+
+
 def test_what_is_still_in_the_wal_is_read(path: Path, in_read_only_folder: Callable[[str], str]):
     with closing(open_store(path)) as store:
         store.pin("a", pinned=True)  # waits for the disk
