@@ -513,10 +513,11 @@ class PromptEditor(TemplateEditor):
         session, node_id = self.binding.session, self.binding.node_id
         if not self.preview.isChecked() or node_id is None:
             return
-        if session.shown.view_model is None or session.shown.workflow is None:
+        view_model, workflow = session.shown.view_model, session.shown.workflow
+        if view_model is None or workflow is None:
             self.filled.set_text(NO_RUN)
             return
-        run = PreviewRun(session.shown.view_model, session.shown.workflow, session.shown.chosen, session.registry)
+        run = PreviewRun(view_model, workflow, session.shown.chosen, session.registry, session.structure.parent)
         self.filled.set_text(render_preview(self.edit.text(), node_id, run))
 
     def open_window(self) -> None:

@@ -15,10 +15,11 @@ from app.runs.run_view_model import RunViewModel
 from engine.document.model import Node, Workflow
 from engine.document.operations import OperationError, set_in
 from engine.document.problems import JsonPath
+from engine.events import LoopIterationCompleted
 from engine.expr import ExpressionError, Namespace, Scope, TemplateError, compile_template
 from engine.expr.syntax import placeholder_end
 from engine.nodes.node_registry import Registry
-from engine.nodes.spec import ITERATOR, LOOP, AnySpec, NamedText, TextKind
+from engine.nodes.spec import ITERATOR, LOOP, AnySpec, NamedText, Pair, TextKind
 from engine.plan.structure import Structure
 from engine.plan.validation import state_names
 from engine.run_state.state import LoopExecution, NodeState
@@ -235,12 +236,33 @@ _WITHOUT_OUTPUT: Final = frozenset({NodeState.PENDING, NodeState.SKIPPED, NodeSt
 
 @dataclass(frozen=True, slots=True)
 class PreviewRun:
-    """The run that is displayed: its state, the document that ran and the selected iterations."""
+    """The run that is displayed.
+
+    Attributes:
+        view_model: Its state.
+        workflow: The document that ran.
+        chosen: The selected iterations.
+        registry: The node types.
+        parents: For each node in a body of the current document, the innermost loop or iterator around it.
+    """
 
     view_model: RunViewModel
     workflow: Workflow
     chosen: Mapping[str, int]
     registry: Registry
+    parents: Mapping[str, str]
+
+    def around(self, node_id: str, kind: Pair) -> str | None:
+        """Return the innermost loop or iterator around a node, also around one that was added after the run."""
+        nodes, parents = self.workflow.nodes_by_id, self.view_model.parents
+        start = (parents if node_id in nodes else self.parents).get(node_id)
+        while start is not None and (start not in nodes or nodes[start].type != kind.start):
+            start = parents.get(start)
+        return start
+
+    def iteration(self, loop: str) -> LoopIterationCompleted | None:
+        """Return the selected iteration of a loop or item of an iterator; None if it has not completed."""
+        return self.view_model.loop(loop, self.chosen).iteration(self.view_model.index_of(loop, self.chosen))
 
 
 def render_preview(text: str, node_id: str, run: PreviewRun) -> str:
@@ -271,7 +293,14 @@ def _scope(node_id: str, run: PreviewRun) -> Scope:
     scope: dict[str, Value | Namespace] = {}
     if execution.state not in _WITHOUT_OUTPUT:
         scope.update(_with_nulls(node_id, execution.inputs, run))
-    loop = run.view_model.parents.get(node_id)
+    loop, iterator = run.around(node_id, LOOP), run.around(node_id, ITERATOR)
+    node = run.workflow.nodes_by_id.get(node_id)
+    if node is not None and node.type == LOOP.start:  # its criteria are about an iteration of its own
+        loop = node_id
+        if (ended := run.iteration(loop)) is not None:
+            scope |= {"output": ended.result, "nodes": _NodeOutputs(loop, ended.index, run)}
+    if iterator is not None and (item := run.iteration(iterator)) is not None:
+        scope |= {"item": item.input, "index": item.index}
     if loop is not None:
         scope["loop"] = _Loop(loop, run)
     return scope
@@ -308,9 +337,9 @@ class _Loop:
         if self._picture.current < 0:
             raise LookupError(name)
         if name == "last":
-            return _Last(self._loop_id, self._index - 1, self._run)
-        if name == "parent":
-            return _Loop(self._run.view_model.parents[self._loop_id], self._run)
+            return _NodeOutputs(self._loop_id, self._index - 1, self._run)
+        if name == "parent" and (parent := self._run.around(self._loop_id, LOOP)) is not None:
+            return _Loop(parent, self._run)
         return self._values()[name]
 
     def _values(self) -> dict[str, Value]:
@@ -325,8 +354,8 @@ class _Loop:
         }
 
 
-class _Last:
-    """Namespace `loop.last`: outputs of the loop body in the previous iteration."""
+class _NodeOutputs:
+    """Namespaces `loop.last` and `nodes`: outputs of the loop body in an iteration."""
 
     def __init__(self, loop_id: str, index: int, run: PreviewRun) -> None:
         self._loop_id = loop_id
