@@ -11,6 +11,7 @@ from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import (
     QComboBox,
     QDialog,
+    QLayout,
     QLineEdit,
     QListWidget,
     QMessageBox,
@@ -590,5 +591,7 @@ class SettingsDialog(QDialog):
 
 def _page(title: str, *sections: QWidget) -> QScrollArea:
     inner = QWidget()
-    vbox(PlainLabel(title, look="heading"), *sections, STRETCH, spacing=8, margins=(6, 5, 6, 6), parent=inner)
+    column = vbox(PlainLabel(title, look="heading"), *sections, STRETCH, spacing=8, margins=(6, 5, 6, 6), parent=inner)
+    # At once: the area resizes the page a frame later, and its layout would squeeze the sections meanwhile.
+    column.setSizeConstraint(QLayout.SizeConstraint.SetMinimumSize)
     return scroll_area(inner)

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
@@ -76,6 +76,31 @@ def test_models_page_is_completed_once_the_dialog_is_visible(
     qtbot.waitUntil(lambda: dialog.providers.isVisible() and dialog.servers.isVisible())
     qtbot.waitUntil(lambda: dialog.providers.table.rowCount() > 0)
     assert dialog.isActiveWindow()  # no part of it was shown as a window of its own
+
+
+def test_sections_of_the_models_page_are_never_squeezed_when_one_is_added(
+    preferences: Preferences, engine_thread: EngineThread, models: ModelSource, qtbot: QtBot
+) -> None:
+    rooms: list[int] = []
+
+    class Watch(QObject):
+        def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+            if event.type() is QEvent.Type.Paint:
+                assert isinstance(watched, QWidget)
+                rooms.extend(
+                    section.height() - section.minimumSizeHint().height()
+                    for section in watched.findChildren(ProvidersSection)
+                )
+            return False
+
+    dialog, watch = SettingsDialog(preferences, engine_thread, models), Watch()
+    qtbot.addWidget(dialog)
+    dialog.installEventFilter(watch)
+    dialog.show()
+    qtbot.waitUntil(lambda: any(section.isVisible() for section in dialog.findChildren(ServersSection)))
+    qtbot.waitUntil(lambda: dialog.providers.table.rowCount() > 0)
+    assert rooms
+    assert min(rooms) >= 0
 
 
 @pytest.mark.parametrize("setting", ["gguf_gpu_layers", "notify_when_done", "keep_megabytes"])
