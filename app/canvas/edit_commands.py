@@ -209,7 +209,10 @@ class EditCommands(QObject):
         self._clipboard = Clipboard(session, self._worker, self._show_pasted)
         self._saw_all = False
         self._shown_pasted: tuple[tuple[str, ...], QRectF] | None = None
+        self._frame_before = (viewer.factor, viewer.center)
+        self._pasted, self._seen_after = list[str](), QRectF()
         view.nodes_created.connect(self._show_pasted_again)
+        session.changed.connect(self._restore_view)
 
     @property
     def selected_edges(self) -> list[tuple[str, str]]:
@@ -460,13 +463,26 @@ class EditCommands(QObject):
         """Return the visible part of the scene, and note whether it shows everything: then it still does afterwards."""
         visible = self._viewer.visible_rect
         self._saw_all = visible.contains(self._view.content_rect)
+        self._frame_before = (self._viewer.factor, self._viewer.center)
         return visible
 
-    def _show_pasted(self, node_ids: Iterable[str]) -> None:
+    def _bring_into_view(self, rect: QRectF) -> None:
+        """Bring a rectangle into view, or everything if it was in view before."""
+        (self.arranged if self._saw_all else self.placed).emit(rect)
+        self._seen_after = self._viewer.visible_rect
+
+    def _restore_view(self, _old: Workflow, new: Workflow) -> None:
+        """Show what was visible before a paste that was undone, unless the user has moved the view since."""
+        if self._pasted and new.nodes_by_id.keys().isdisjoint(self._pasted):
+            self._pasted = []
+            if self._viewer.visible_rect == self._seen_after:
+                self._viewer.show_frame(*self._frame_before)
+
+    def _show_pasted(self, node_ids: list[str]) -> None:
         if self._session.workflow.nodes_by_id.keys().isdisjoint(node_ids):  # undone in the meantime
             return
-        show = self.arranged if self._saw_all else self.placed
-        show.emit(self._select(node_ids))
+        self._pasted = node_ids
+        self._bring_into_view(self._select(node_ids))
         self._shown_pasted = None if self._view.is_complete else (self._session.selection, self._viewer.visible_rect)
 
     def _show_pasted_again(self) -> None:
@@ -479,7 +495,7 @@ class EditCommands(QObject):
         """Bring nodes into view unless the user has moved the view since this part of the scene was visible."""
         left = self._view.created_nodes.keys() & cards
         if left and seen == self._viewer.visible_rect:
-            (self.arranged if self._saw_all else self.placed).emit(self._view.expected_rect_of(left))
+            self._bring_into_view(self._view.expected_rect_of(left))
 
     def delete(self) -> None:
         """Delete the selection."""

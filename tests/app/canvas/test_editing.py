@@ -6,8 +6,10 @@ import json
 import pytest
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from engine.document.model import Workflow
 from engine.document.operations import RenameNode
 from tests.app.canvas.conftest import Hand, MakeCanvas, settle
 from tests.app.canvas.documents import branching, node, pieces, workflow
@@ -452,6 +454,37 @@ def test_everything_that_was_in_view_still_is(hand: Hand, action: str) -> None:
         hand.move(QPointF(visible.center().x() + 300, visible.bottom() - 20))
     hand.canvas.actions_by_name[action].trigger()
     assert hand.canvas.viewer.visible_rect.contains(hand.canvas.view.content_rect)
+
+
+def chain_of(count: int) -> Workflow:
+    ids = [f"n{number}" for number in range(count)]
+    edges = [f"{one}.output -> {other}.input" for one, other in itertools.pairwise(ids)]
+    places = {name: (250 * number, 80) for number, name in enumerate(ids)}
+    return workflow([node(name, "llm", prompt="{{input}}") for name in ids], edges, places)
+
+
+@pytest.mark.parametrize("count", [60, 400])
+@pytest.mark.parametrize("moves", [False, True])
+def test_undoing_a_large_duplication_shows_what_was_visible_before_unless_the_view_was_moved(
+    make_canvas: MakeCanvas, qtbot: QtBot, count: int, moves: bool
+) -> None:
+    hand = make_canvas(chain_of(count))
+    viewer = hand.canvas.viewer
+    hand.session.select([f"n{number}" for number in range(count)])
+    before = (viewer.factor, viewer.center)
+    hand.canvas.commands.duplicate()
+    qtbot.waitUntil(lambda: hand.canvas.view.is_complete and len(hand.canvas.view.nodes) == 2 * count)
+    QApplication.processEvents()
+    assert viewer.factor < 0.3
+    if moves:
+        viewer.zoom_to(0.5)
+        before = (viewer.factor, viewer.center)
+
+    hand.session.undo()
+    settle(hand, qtbot)
+
+    assert viewer.factor == pytest.approx(before[0])
+    assert (viewer.center - before[1]).manhattanLength() < 4 / viewer.factor
 
 
 def test_new_nodes_are_in_view_and_cover_no_others(make_canvas: MakeCanvas) -> None:
