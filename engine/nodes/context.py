@@ -283,22 +283,26 @@ class NodeContext(Generic[SettingsT]):
 
     def _conversation(self, messages: Iterable[Message]) -> tuple[Message, ...]:
         """Return the messages and the notes to the node, with normal line ends."""
-        conversation = list(messages)
+        conversation = tuple(messages)
         new = self.services.notes(self)
         if new:
             self._notes += tuple(map(_ReceivedNote, new))
         if self._notes:
-            for note in self._notes:
-                note.index = len(conversation) if note.index is None else note.index
-            for note in reversed(self._notes):
-                assert note.index is not None
-                conversation.insert(note.index, note.message)
-        return tuple(
-            [
-                message if "\r" not in message.text else replace(message, text=normalize_line_ends(message.text))
-                for message in conversation
-            ]
-        )
+            conversation = self._with_notes(conversation)
+        for message in conversation:
+            if "\r" in message.text:
+                return tuple(replace(one, text=normalize_line_ends(one.text)) for one in conversation)
+        return conversation
+
+    def _with_notes(self, conversation: tuple[Message, ...]) -> tuple[Message, ...]:
+        """Insert the notes where they were first sent; new ones follow the messages."""
+        for note in self._notes:
+            note.index = len(conversation) if note.index is None else note.index
+        messages = list(conversation)
+        for note in reversed(self._notes):
+            assert note.index is not None
+            messages.insert(note.index, note.message)
+        return tuple(messages)
 
     def restart_attempt(self) -> None:
         """Start an attempt from the beginning: earlier notes follow the messages of its first call."""

@@ -230,6 +230,13 @@ class ModelFields(NodeConfig):
         """The model and its fallbacks."""
         return ModelChoice(self.model or None, self.api_base or None, tuple(self.fallback_models))
 
+    @cached_property
+    def parameters(self) -> tuple[Any, ...]:
+        """The settings that a request takes over, read once: reading one takes as long as a call."""
+        extra_parameters = self.extra_parameters or None
+        limits = (self.temperature, self.max_tokens, self.seed, self.top_p)
+        return (*limits, tuple(self.stop), self.reasoning_effort, extra_parameters)
+
     @property
     def model_summary(self) -> str:
         """Model and temperature in a few words, for the canvas."""
@@ -264,18 +271,19 @@ def call_model(
         ModelError: The call returned no usable reply.
         BudgetError: It does not fit the remaining budget; no call was made.
     """
+    temperature, max_tokens, seed, top_p, stop, reasoning_effort, extra_parameters = config.parameters
     return context.complete(
         config.choice,
         messages,
-        temperature=config.temperature,
-        max_tokens=config.max_tokens,
+        temperature=temperature,
+        max_tokens=max_tokens,
         schema=schema,
-        seed=config.seed,
+        seed=seed,
         tools=tools,
-        top_p=config.top_p,
-        stop=tuple(config.stop),
-        reasoning_effort=config.reasoning_effort,
-        extra_parameters=config.extra_parameters or None,
+        top_p=top_p,
+        stop=stop,
+        reasoning_effort=reasoning_effort,
+        extra_parameters=extra_parameters,
     )
 
 
