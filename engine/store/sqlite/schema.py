@@ -55,9 +55,12 @@ def unwritable_history(path: Path) -> StoreError:
     )
 
 
+class _UnreadableHereError(StoreError):
+    """A history cannot be written, and must be in order to be read."""
+
+
 def _unreadable_here(path: Path, reason: str) -> StoreError:
-    """Return the error for a history that cannot be written, and must be in order to be read."""
-    return StoreError(
+    return _UnreadableHereError(
         f'The history "{path}" cannot be read where nothing can be written: {reason}.',
         f"Copy all files whose names begin with {path.name} to a folder that can be written, and choose the copy.",
         fix=Fix.CHOOSE_HISTORY,
@@ -354,8 +357,11 @@ def prepare(path: Path, *, busy_s: float = BUSY_S, steps: Sequence[Step] = STEPS
         except sqlite3.Error as error:
             if access or is_new or not for_reading or not _is_full(error):
                 raise
-            access = _access_without_writing(target)  # a full disk has no room for the index of the WAL
-            check()
+            try:
+                access = _access_without_writing(target)  # a full disk has no room for the index of the WAL
+                check()
+            except (_UnreadableHereError, sqlite3.OperationalError):
+                raise error from None
     except (sqlite3.Error, OSError) as error:
         raise to_store_error(error, path) from error
     return access

@@ -68,8 +68,6 @@ def test_runs_of_a_read_only_history_are_listed_and_read(path: Path, in_read_onl
 
 
 def test_runs_are_listed_on_a_full_disk_and_what_would_change_them_is_refused(path: Path):
-    disk = path.parent / "disk"
-    disk.mkdir()
     code = """
 from engine.store import StoreError
 print([run.run_id for run in store.runs()], len(list(store.events("a"))))
@@ -80,15 +78,20 @@ for write in (lambda: store.pin("a", pinned=True), lambda: open_store(store._pat
         print(error)
 store.close()
 """
-    mount = 'mount -t tmpfs -o size=400k tmpfs "$1" && cp "$2" "$1" || exit; cat /dev/zero 2>&- >"$1/fill"; '
-    arguments = [str(disk), str(path), sys.executable, OPEN.format(path=str(disk / path.name)) + code]
-    command = ["unshare", "--map-root-user", "--mount", "sh", "-c", f'{mount}exec "$3" -c "$4"', "sh", *arguments]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    listed, refused, full = done.stdout.splitlines()
+    listed, refused, full = _on_full_disk(path, OPEN + code).splitlines()
     assert listed == f"['a'] {len(complete_run('a'))}"
     assert "free space" in refused
     assert "the disk is full" in full
+
+
+@pytest.mark.parametrize("is_older", [False, True])
+def test_history_that_must_be_written_to_be_read_says_that_the_disk_is_full(path: Path, is_older: bool):
+    if is_older:
+        shutil.copyfile(Path(__file__).parents[2] / "data" / "history-2.sqlite3", path)
+    else:
+        path.with_name(f"{path.name}-wal").write_bytes(b"changes")
+    code = OPEN.replace("store =", "try:") + "except StoreError as error: print(error)"
+    assert "the disk is full" in _on_full_disk(path, code)
 
 
 def test_what_is_still_in_the_wal_is_read(path: Path, in_read_only_folder: Callable[[str], str]):
@@ -120,6 +123,18 @@ def test_link_in_a_read_only_folder_leads_to_a_history_that_is_written(
     path.symlink_to(target)
     write = "store.pin('a', pinned=True); print(store.find('a').pinned); store.close()"
     assert in_read_only_folder(OPEN.format(path=str(path)).replace(", for_reading=True", "") + write) == "True"
+
+
+def _on_full_disk(path: Path, code: str) -> str:
+    """Run Python code where the history is on a full disk, at `{path}`; return its output."""
+    disk = path.parent / "disk"
+    disk.mkdir()
+    mount = 'mount -t tmpfs -o size=400k tmpfs "$1" && cp "$2"* "$1" || exit; cat /dev/zero 2>&- >"$1/fill"; '
+    arguments = [str(disk), str(path), sys.executable, code.format(path=str(disk / path.name))]
+    command = ["unshare", "--map-root-user", "--mount", "sh", "-c", f'{mount}exec "$3" -c "$4"', "sh", *arguments]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
 
 
 def _refused(path: Path, in_read_only_folder: Callable[[str], str], options: str) -> str:
