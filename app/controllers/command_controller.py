@@ -184,11 +184,14 @@ class CommandController(QObject):
 
         def write(target: Path) -> None:
             replace_file(target, exported.text.encode(), wait_for_disk=False)
-            self.exported.emit(f"Exported to {target}.")
+            done = f"Exported to {target}."
             if exported.left_out:
                 lacks = "\n\n".join(f"• {sentence}" for sentence in exported.left_out)
                 title = f"{target.name} differs from the workflow:"
-                ask_question(self._window, title, lacks, cancel="Close")
+                report = ask_question(self._window, title, lacks, cancel="Close")
+                report.finished.connect(lambda _result: self.exported.emit(done))  # it would fade behind the report
+            else:
+                self.exported.emit(done)
 
         self._export(session, "py", "Python", write)
 
