@@ -143,7 +143,7 @@ def model_label(name: str) -> str:
     if name.startswith(RECORDED_PREFIX):
         return "Recorded"
     short = name.removeprefix(GGUF_PREFIX).replace("\\", "/").rpartition("/")[2]
-    return short.removesuffix(".gguf") if name.startswith(GGUF_PREFIX) else short
+    return (short.removesuffix(".gguf") if name.startswith(GGUF_PREFIX) else short) or name
 
 
 def models_in_use(structure: Structure, default: str) -> tuple[str, ...]:

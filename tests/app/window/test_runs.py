@@ -586,6 +586,7 @@ def test_stored_run_can_be_replayed(
     assert model_label(f"recorded:{run_id}") == "Recorded"
     assert model_label("gguf:qwen2.5:7b") == "qwen2.5:7b"
     assert model_label("gguf:~/models/Qwen-7B.gguf") == "Qwen-7B"
+    assert model_label("openai/") == "openai/"
 
 
 def test_end_of_a_run_notifies_while_another_window_is_active(
