@@ -135,7 +135,7 @@ def _history_problem(path: Path) -> str:
     from engine.store.sqlite.schema import is_history
 
     try:
-        return ", not a history" if path.is_file() and not is_history(path) else ""
+        return ", not a Loopwright history" if path.is_file() and not is_history(path) else ""
     except OSError:
         return ", cannot be read"
 

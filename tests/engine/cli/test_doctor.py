@@ -92,7 +92,7 @@ def test_report_says_whether_the_history_is_one(
         lines[path.name] = program("doctor", "--json").json["Files"]["history"]
 
     assert "14 bytes" in lines["text"]
-    assert [name for name in names if "not a history" in lines[name]] == ["text", "other"]
+    assert [name for name in names if "not a Loopwright history" in lines[name]] == ["text", "other"]
 
 
 def test_report_has_no_name_of_the_user(program: Program, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def outer(path: str) -> str:
 def values(played: Played) -> dict[str, Any]:
     """The outputs of the outermost nodes that completed, without the cost and duration of iterations.
 
-    The warnings of parallel items are in the order in which the items ended, which is another one with other limits.
+    The warnings of parallel items are in the order in which the items ended, which differs with other limits.
     """
     return {event.path: _comparable(event.outputs) for event in played.of(NodeCompleted) if "." not in event.path}
 
