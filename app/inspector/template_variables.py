@@ -298,7 +298,8 @@ def _scope(node_id: str, run: PreviewRun) -> Scope:
     if node is not None and node.type == LOOP.start:  # its criteria are about an iteration of its own
         loop = node_id
         if (ended := run.iteration(loop)) is not None:
-            scope |= {"output": ended.result, "nodes": _NodeOutputs(loop, ended.index, run)}
+            nodes = _NodeOutputs(loop, ended.index, run)
+            scope |= {"output": ended.result, "similarity": ended.similarity, "nodes": nodes}
     if iterator is not None and (item := run.iteration(iterator)) is not None:
         scope |= {"item": item.input, "index": item.index}
     if loop is not None:

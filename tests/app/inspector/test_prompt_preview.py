@@ -9,7 +9,7 @@ import pytest
 from app.inspector.template_variables import PreviewRun, render_preview
 from engine.document.builder import Builder
 from engine.document.model import Node
-from engine.document.operations import AddNodes, Batch, Connect
+from engine.document.operations import AddNodes, Batch, Connect, SetConfig
 from engine.runner.options import RunOptions
 from tests.app.inspector.conftest import Bench, OpenInspector, refine
 
@@ -85,6 +85,17 @@ def test_criteria_of_a_judge_have_the_values_of_the_iteration_that_ended(ran: Be
     text = "{{loop.iteration}} {{loop.previous}} {{output}} {{nodes.critique}}"
 
     assert preview(ran, text, node_id="loop", loop=1) == "2 one two shorter"
+
+
+def test_criteria_of_a_judge_have_the_recorded_similarity(open_inspector: OpenInspector, refine_script: Path) -> None:
+    bench = open_inspector(refine())
+    bench.session.do(SetConfig(("stop_when",), {"loop": [{"condition": "stable_output"}]}))
+    bench.run(refine_script, task="a note")
+    assert bench.session.shown.view_model is not None
+    records = bench.session.shown.view_model.loop("loop", {}).iterations
+    assert records[1].similarity is not None
+
+    assert preview(bench, "{{similarity}}", node_id="loop", loop=1) == f"{records[1].similarity}"
 
 
 def test_iterator_in_a_loop_has_an_item_and_the_values_of_the_loop(open_inspector: OpenInspector) -> None:
