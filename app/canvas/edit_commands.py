@@ -225,12 +225,12 @@ class EditCommands(QObject):
         On an edge the node is inserted; in a loop's region it becomes part of the body, or is put below the region if
         it cannot. A loop on a card wraps that card, or the selection if the card is selected; on an edge, it wraps the
         nodes at both ends, or the selection if both are selected. Without a position, the node is connected to the
-        only selected one if nothing follows that one yet, or inserted between it and the only node that follows.
+        only selected one if nothing follows its main output yet, or inserted between it and the only node that follows.
 
         Args:
             node_type: The type, or `tool:NAME` for a tool node with that tool.
-            position: Position, or None for one without cards and edges. If other cards are there, the nearest free
-                one below.
+            position: Position, or None for one without cards and edges, and outside of regions if it stays unconnected.
+                If other cards are there, the nearest free one below.
         """
         self._view.create_all()
         pair = PAIR_BY_START.get(node_type)
@@ -256,6 +256,8 @@ class EditCommands(QObject):
                 added = self._added_node(node_type, QPointF(position.x(), below)) or added
         if position is None:
             insertion = self._connections_to_selection(added)
+            if not insertion:
+                added = self._added_node(node_type, None, is_clear_of_regions=True) or added
         return self._add(added, *(insertion or ()))
 
     def _connections_to_selection(self, added: operation_builders.AddedNode) -> tuple[Operation, ...]:
@@ -268,17 +270,18 @@ class EditCommands(QObject):
             before, body = body.exit, None
         if body is not None:
             return insert_into_body(document, before, added.first, added.last, (0.0, 0.0)) if not body.nodes else ()
-        edges, ports, node = document.edges_from(before), document.ports, document.workflow.nodes_by_id[before]
+        ports, node = document.ports, document.workflow.nodes_by_id[before]
+        output = document.main_output(node)
+        edges = [edge for edge in document.edges_from(before) if edge.from_ == output]
         if len(edges) > 1 or (before in document.structure.parent and added.first.type == "output"):
             return ()
         outputs, inputs = ports.of(node)[1], ports.of(added.first)[0]
         if not outputs or not inputs or outputs[0].branch or node.type in PAIR_BY_START:
             return ()
-        output = document.main_output(node)
         if not edges:
             fits = can_ever_fit(outputs[0].type, inputs[0].type)
             return (Connect.between(output, document.main_input(added.first)),) if fits else ()
-        inserted = insert_into_edge(edges[0], added.first, added.last, ports) if edges[0].from_ == output else None
+        inserted = insert_into_edge(edges[0], added.first, added.last, ports)
         card = self._view.card_of(before)
         return (*inserted, *self._with_room(document, card, added)) if inserted and card is not None else ()
 
@@ -415,7 +418,9 @@ class EditCommands(QObject):
         moved = with_hidden(moved, document.positions, document.hidden)
         return (operation_builders.set_positions(workflow, {**moved, **places}), *annotations)
 
-    def _added_node(self, node_type: str, position: QPointF | None) -> operation_builders.AddedNode | None:
+    def _added_node(
+        self, node_type: str, position: QPointF | None, *, is_clear_of_regions: bool = False
+    ) -> operation_builders.AddedNode | None:
         node_type, _, tool = node_type.partition(":")
         spec = self._session.registry.find(node_type)
         if spec is None:
@@ -423,7 +428,9 @@ class EditCommands(QObject):
             return None
         room = BODY_ROOM if spec.type in PAIR_BY_START else 0.0
         preferred = position if position is not None else self._default_position()
-        free = self._free_position(preferred, room, is_clear_of_edges=position is None)
+        free = self._free_position(
+            preferred, room, is_clear_of_edges=position is None, is_clear_of_regions=is_clear_of_regions
+        )
         return operation_builders.add(self._session.workflow, spec, (free.x(), free.y()), tool=tool)
 
     def _add(self, added: operation_builders.AddedNode, *more: Operation) -> str | None:
@@ -615,7 +622,13 @@ class EditCommands(QObject):
         return self._viewer.center - QPointF(88, 40)
 
     def _free_position(
-        self, preferred: QPointF, room: float = 0.0, box: Box | None = None, *, is_clear_of_edges: bool = False
+        self,
+        preferred: QPointF,
+        room: float = 0.0,
+        box: Box | None = None,
+        *,
+        is_clear_of_edges: bool = False,
+        is_clear_of_regions: bool = False,
     ) -> QPointF:
         """Return the first position at or below a preferred one where a new item covers no card.
 
@@ -624,6 +637,7 @@ class EditCommands(QObject):
             room: Width of what is between a card and its partner.
             box: Size of the item; by default that of a card, which is at most as large as the others.
             is_clear_of_edges: Whether it covers no edge either.
+            is_clear_of_regions: Whether it lies in no loop's region either.
         """
         taken = {node_id: (item.x(), item.y()) for node_id, item in self._view.nodes.items()}
         boxes = self._view.card_boxes()
@@ -634,10 +648,14 @@ class EditCommands(QObject):
         column = rect.adjusted(0, 0, 0, self._view.content_rect.height())
         edges = [*self._view.edge_items.values()] if is_clear_of_edges else []
         shapes = [edge.shape() for edge in edges if edge.boundingRect().intersects(column)]
-        while any(shape.intersects(rect) for shape in shapes):
-            x, y = free_position(box, (rect.x(), rect.y() + node_layout.FREE_GAP), taken, boxes)
+        regions = [item.rect for item in self._view.regions.items.values()] if is_clear_of_regions else []
+        while True:
+            blocked = [region.bottom() for region in regions if region.intersects(rect)]
+            blocked += [rect.top() for shape in shapes if shape.intersects(rect)]
+            if not blocked:
+                return rect.topLeft()
+            x, y = free_position(box, (rect.x(), max(blocked) + node_layout.FREE_GAP), taken, boxes)
             rect.moveTo(x, y)
-        return rect.topLeft()
 
     def _rects(self) -> dict[str, node_layout.Rect]:
         rects = {node_id: self._view.nodes[node_id].card_rect for node_id in self._session.selection}

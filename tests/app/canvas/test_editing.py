@@ -9,6 +9,8 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from engine.bundled import templates_folder
+from engine.document.files import load
 from engine.document.model import Workflow
 from engine.document.operations import RenameNode
 from tests.app.canvas.conftest import Hand, MakeCanvas, settle
@@ -406,6 +408,44 @@ def test_a_new_node_is_not_connected_where_that_is_ambiguous(make_canvas: MakeCa
     assert added is not None
     assert not overlapping(hand)
     assert edges_at(hand, added) == []
+
+
+def test_edges_from_other_outputs_do_not_count_as_what_follows(make_canvas: MakeCanvas) -> None:
+    nodes = [node("first", "llm", prompt="{{input}}"), node("text", "output"), node("usage", "output")]
+    hand = make_canvas(workflow(nodes, ["first.usage -> usage.value"]))
+    for added in ("llm", "llm_2"):
+        hand.session.select(["first"])
+        assert hand.canvas.commands.add_node("llm") == added
+    assert set(hand.edges()) == {
+        "first.usage -> usage.value",
+        "first.output -> llm_2.input",
+        "llm_2.output -> llm.input",
+    }
+
+
+@pytest.mark.parametrize(
+    ("template", "before", "kind"),
+    [
+        ("agentic-search", "loop", "llm"),
+        ("agentic-search", "plan", "llm"),
+        ("best-of-several", "task", "output"),
+        ("best-of-several", "task", "subflow"),
+    ],
+)
+def test_an_unconnected_new_node_lies_in_no_region(
+    make_canvas: MakeCanvas, template: str, before: str, kind: str
+) -> None:
+    hand = make_canvas(load(templates_folder() / f"{template}.loop.json"))
+    hand.session.select([before])
+    edges = hand.edges()
+
+    added = hand.canvas.commands.add_node(kind)
+
+    assert added is not None
+    assert hand.edges() == edges
+    rect, regions = hand.item(added).card_rect, hand.canvas.view.regions.items
+    assert [loop for loop, region in regions.items() if region.rect.intersects(rect)] == []
+    assert not overlapping(hand)
 
 
 @pytest.mark.parametrize("kind", ["llm", "loop"])
