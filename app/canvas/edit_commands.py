@@ -210,7 +210,7 @@ class EditCommands(QObject):
         self._saw_all = False
         self._shown_pasted: tuple[tuple[str, ...], QRectF] | None = None
         self._frame_before = (viewer.factor, viewer.center)
-        self._pasted, self._seen_after = list[str](), QRectF()
+        self._pasted, self._seen_after = list[str](), self._seen()
         view.nodes_created.connect(self._show_pasted_again)
         session.changed.connect(self._restore_view)
 
@@ -476,13 +476,18 @@ class EditCommands(QObject):
     def _bring_into_view(self, rect: QRectF) -> None:
         """Bring a rectangle into view, or everything if it was in view before."""
         (self.arranged if self._saw_all else self.placed).emit(rect)
-        self._seen_after = self._viewer.visible_rect
+        self._seen_after = self._seen()
+
+    def _seen(self) -> tuple[float, QPointF]:
+        """Return the zoom factor and the upper left corner of the view, which a resize keeps."""
+        return self._viewer.factor, self._viewer.visible_rect.topLeft()
 
     def _restore_view(self, _old: Workflow, new: Workflow) -> None:
         """Show what was visible before a paste that was undone, unless the user has moved the view since."""
-        if self._pasted and new.nodes_by_id.keys().isdisjoint(self._pasted):
+        is_undo = self._session.redo_title is not None
+        if is_undo and self._pasted and new.nodes_by_id.keys().isdisjoint(self._pasted):
             self._pasted = []
-            if self._viewer.visible_rect == self._seen_after:
+            if self._seen() == self._seen_after:
                 self._viewer.show_frame(*self._frame_before)
 
     def _show_pasted(self, node_ids: list[str]) -> None:

@@ -527,6 +527,39 @@ def test_undoing_a_large_duplication_shows_what_was_visible_before_unless_the_vi
     assert (viewer.center - before[1]).manhattanLength() < 4 / viewer.factor
 
 
+def view_after_duplicating(hand: Hand, count: int) -> tuple[float, float]:
+    """Duplicate the first nodes of a chain; return the zoom factor before and after it."""
+    before = hand.canvas.viewer.factor
+    hand.session.select([f"n{number}" for number in range(count)])
+    hand.canvas.commands.duplicate()
+    return before, hand.canvas.viewer.factor
+
+
+def test_deleting_pasted_nodes_keeps_the_view(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(chain_of(60))
+    before, after = view_after_duplicating(hand, 60)
+    assert after != before
+
+    hand.canvas.commands.delete()
+    assert hand.canvas.viewer.factor == after
+    hand.session.undo()
+    hand.session.undo()
+
+    assert hand.canvas.viewer.factor == pytest.approx(before)
+
+
+def test_undoing_a_duplication_restores_the_view_after_a_resize(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
+    hand = make_canvas(chain_of(60))
+    before, after = view_after_duplicating(hand, 60)
+    hand.canvas.resize(hand.canvas.width() - 80, hand.canvas.height() - 60)
+    settle(hand, qtbot)
+    assert hand.canvas.viewer.factor == after
+
+    hand.session.undo()
+
+    assert hand.canvas.viewer.factor == pytest.approx(before)
+
+
 def test_new_nodes_are_in_view_and_cover_no_others(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(workflow([], []))
     for number in range(24):
