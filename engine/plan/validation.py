@@ -23,7 +23,17 @@ from engine.nodes.input import InputConfig
 from engine.nodes.loop import LoopConfig, range_problem
 from engine.nodes.node_registry import Registry
 from engine.nodes.output import OutputConfig
-from engine.nodes.spec import ITERATOR, LOOP, RESERVED_NAMES, Category, NamedText, PortType, TextKind, is_body_port
+from engine.nodes.spec import (
+    ERROR_PORT,
+    ITERATOR,
+    LOOP,
+    RESERVED_NAMES,
+    Category,
+    NamedText,
+    PortType,
+    TextKind,
+    is_body_port,
+)
 from engine.plan.loop_bodies import Body
 from engine.plan.resolve import UNPINNABLE, Resolved, unknown_key
 from engine.plan.secrets import SECRET_CODE, secret_problems
@@ -58,6 +68,9 @@ _ITEM_VARIABLES: Final = {
     "item": "`item` has a value only between an Iterator and its Aggregator.",
     "index": "`index` has a value only between an Iterator and its Aggregator; in a loop it is `loop.index`.",
 }
+
+_Place = tuple[str, str]
+"""A node and one of its output ports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -446,18 +459,26 @@ def _judge_problems(structure: Structure) -> Iterator[Problem]:
 
 def _branch_problems(structure: Structure) -> Iterator[Problem]:
     """Warn about unconnected branches in loops after which nothing arrives at the exit."""
-    idle, name = structure.disabled | structure.replaced_by_pins, structure.resolution.name
-    for node, resolved in structure.resolution.nodes.items():
-        branches = {port.name: False for port in resolved.outputs.values() if port.branch}
-        branches |= {
-            link.source_port: True for link in structure.links_from.get(node, ()) if link.source_port in branches
-        }
+    nodes, name = structure.resolution.nodes, structure.resolution.name
+    idle = structure.disabled | structure.replaced_by_pins
+    unreached: set[str] | None = None
+    skipped_without: dict[_Place, set[str]] = {}
+    for node, resolved in nodes.items():
         body = structure.bodies.get(structure.parent.get(node, ""))
-        unconnected = [branch for branch, is_connected in branches.items() if not is_connected]
-        if body is None or body.kind is not LOOP or node in idle or not 0 < len(unconnected) < len(branches):
+        connected = {(node, link.source_port) for link in structure.links_from.get(node, ())}
+        if body is None or body.kind is not LOOP or node in idle or not connected:
             continue
-        if not _has_outcome(structure, body, node, branches):
-            for branch in unconnected:
+        for branch in [port.name for port in resolved.outputs.values() if port.branch]:
+            dead = _not_taken(resolved, branch)
+            if (node, branch) in connected or connected.isdisjoint(dead):
+                continue
+            if unreached is None:
+                unreached = _skipped(structure, ())
+                skipped_without = {place: _skipped(structure, {place}) for place in _connected_branches(structure)}
+            for around, taken in skipped_without:  # branches without which the node is not reached
+                if around != node and node in skipped_without[around, taken]:
+                    dead |= _not_taken(nodes[around], taken)
+            if node not in unreached and not _has_outcome(structure, body, dead):
                 yield Problem(
                     "unconnected-branch",
                     f'Nothing follows the branch "{branch}" of "{name(node)}": an iteration that takes it has no '
@@ -469,26 +490,61 @@ def _branch_problems(structure: Structure) -> Iterator[Problem]:
                 )
 
 
-def _has_outcome(structure: Structure, body: Body, chooser: str, branches: Collection[str]) -> bool:
-    """Whether an iteration has a result or feedback although a node takes none of its connected branches."""
-    skipped = set[str]()
+def _connected_branches(structure: Structure) -> set[_Place]:
+    places = {(link.source, link.source_port) for link in structure.links}
+    nodes = structure.resolution.nodes.values()
+    return places & {(node.id, port.name) for node in nodes for port in node.outputs.values() if port.branch}
 
-    def live_ports(node: str) -> dict[str, bool]:
-        """Return for each connected input of a node whether a value can arrive there."""
-        ports = dict[str, bool]()
-        for link in structure.links_to.get(node, ()):
-            is_dead = link.source in skipped or (link.source == chooser and link.source_port in branches)
-            ports[link.target_port] = ports.get(link.target_port, False) or not is_dead
-        return ports
 
-    for node in structure.order:
-        if node in body.nodes and not all(live_ports(node).values()):
-            skipped.add(node)
+def _not_taken(node: Resolved, branch: str) -> set[_Place]:
+    """Return the ports that have no value if a node takes a branch: all others if it fails, else other branches."""
+    failed = node.outputs[branch] == ERROR_PORT
+    return {(node.id, port.name) for port in node.outputs.values() if port.name != branch and (failed or port.branch)}
+
+
+def _has_outcome(structure: Structure, body: Body, dead: Collection[_Place]) -> bool:
+    """Whether an iteration has a result or feedback although some ports have no value."""
+    skipped = _skipped(structure, dead)
     config = structure.resolution.nodes[body.loop].config
     ends = {*structure.feedback_ends.get(body.loop, ())}
     if isinstance(config, LoopConfig) and Need.EVALUATOR in config.needs and body.loop in structure.evaluators:
         ends.add(structure.evaluators[body.loop])
-    return any(live_ports(body.exit).values()) or not ends <= skipped
+    return any(_live_ports(structure, body.exit, skipped, dead).values()) or not ends <= skipped
+
+
+def _skipped(structure: Structure, dead: Collection[_Place]) -> set[str]:
+    """Return the nodes without outputs if some ports have no value."""
+    skipped = set[str]()
+    idle = structure.disabled | structure.replaced_by_pins
+    for node in structure.order:
+        ports, start = _live_ports(structure, node, skipped, dead), structure.loop_of.get(node)
+        if start is not None:
+            has_result = start in idle or structure.bodies[start].kind is not LOOP or ports.get("input", False)
+            is_skipped = start in skipped or not has_result
+        else:
+            is_skipped = not all(ports.values())
+            if node in structure.disabled and node not in structure.bodies:
+                is_skipped |= not _passes_input_on(structure, node, ports)
+        if is_skipped:
+            skipped.add(node)
+    return skipped
+
+
+def _passes_input_on(structure: Structure, node: str, ports: dict[str, bool]) -> bool:
+    """Whether a disabled node has an output, as in `bypass_node`."""
+    used = {link.source_port for link in structure.links_from.get(node, ())}
+    resolved = structure.resolution.nodes.get(node)
+    branches = {port.name for port in resolved.outputs.values() if port.branch} if resolved is not None else ()
+    return len(ports) == len(used) == 1 and used.isdisjoint(branches)
+
+
+def _live_ports(structure: Structure, node: str, skipped: set[str], dead: Collection[_Place]) -> dict[str, bool]:
+    """Return for each connected input of a node whether a value can arrive there."""
+    ports = dict[str, bool]()
+    for link in structure.links_to.get(node, ()):
+        is_live = link.source not in skipped and (link.source, link.source_port) not in dead
+        ports[link.target_port] = ports.get(link.target_port, False) or is_live
+    return ports
 
 
 def _pin_problems(structure: Structure) -> Iterator[Problem]:

@@ -36,6 +36,12 @@ def warned(nodes: dict[str, Any], *edges: str, loop: dict[str, Any] | None = Non
         ),
         ({"check": ("validator", {})}, ("check.valid -> exit.input",), "invalid"),
         ({"check": ROUTER}, ("check.done -> exit.input",), "continue"),
+        ({"check": ("transform", {"on_error": "branch"})}, ("check.output -> exit.input",), "error"),
+        (
+            {"check": ("approval", {"on_error": "branch"})},
+            ("check.approved -> exit.input", "check.rejected -> exit.feedback", "check.comment -> exit.feedback"),
+            "error",
+        ),
     ],
 )
 def test_a_branch_that_ends_the_iteration_without_result(
@@ -52,10 +58,44 @@ def test_a_branch_that_ends_the_iteration_without_result(
         (CHECK, ("a.output -> exit.input", "check.approved -> exit.feedback")),
         ({**CHECK, "b": STEP}, ("check.approved -> exit.input", "check.rejected -> b.input")),
         (CHECK, ("a.output -> exit.input",)),
+        (
+            {**CHECK, **NESTED},
+            ("a.output -> inner.input", *THROUGH_NESTED, "check.approved -> inner_exit.feedback"),
+        ),
+        (
+            {"check": ("transform", {"on_error": "branch"})},
+            ("check.output -> exit.input", "check.error -> exit.feedback"),
+        ),
     ],
 )
 def test_other_branches_get_none(nodes: dict[str, Any], edges: tuple[str, ...]) -> None:
     assert warned(nodes, *edges) == []
+
+
+def test_other_branches_of_a_router_before_it_are_not_taken() -> None:
+    nodes = {"check": ROUTER, "approval": "approval", "fix": STEP}
+    edges = ("check.done -> approval.input", "approval.approved -> exit.input", "check.continue -> fix.input")
+
+    assert warned(nodes, *edges, "fix.output -> exit.feedback") == [("approval", "rejected")]
+
+
+def test_disabled_nodes_that_pass_nothing_on() -> None:
+    nodes = looped(None, None, **CHECK, both=("transform", {"template": "{{input}} {{task}}"}))
+    approved = (*OPEN, "check.approved -> exit.input", *CLOSE)
+    to_both = ("a.output -> both.input", "text.value -> both.task")
+    before = (*approved, *to_both, "both.output -> check.input")
+    beside = (*approved, *to_both, "a.output -> check.input", "both.output -> exit.feedback")
+
+    def places(*edges: str, is_enabled: bool) -> list[tuple[str | None, ...]]:
+        whole = document(nodes, *edges)
+        changed = [node.model_copy(update={"enabled": is_enabled or node.id != "both"}) for node in whole.nodes]
+        problems = validate(whole.model_copy(update={"nodes": tuple(changed)}))
+        return [(problem.node, problem.port) for problem in problems if problem.code == "unconnected-branch"]
+
+    assert places(*before, is_enabled=True) == [("check", "rejected")]
+    assert places(*before, is_enabled=False) == []
+    assert places(*beside, is_enabled=True) == []
+    assert places(*beside, is_enabled=False) == [("check", "rejected")]
 
 
 def test_the_value_of_a_controlling_router_is_the_feedback() -> None:
