@@ -19,9 +19,8 @@ from engine.exits import MAX_ITERATIONS_CAP, clamped, shown_cap
 from engine.exits.condition import Need
 from engine.exits.loop_conditions import KEY, Condition, condition_problems, condition_specs, read_conditions
 from engine.exits.max_iterations import MAX_ITERATIONS
-from engine.expr import compile_expression
 from engine.nodes.judge import JudgeConfig, judge_text
-from engine.nodes.spec import Category, NamedText, NodeConfig, NodeSpec, Port, PortType, TextKind
+from engine.nodes.spec import Category, NamedText, NodeConfig, NodeSpec, Port, PortType, TextKind, uses
 
 MAX_ITERATIONS_DEFAULT: Final = 5
 
@@ -266,8 +265,7 @@ class LoopConfig(NodeConfig):
     @cached_property
     def compares_results(self) -> bool:
         """Whether the similarity of each result to the previous one is needed."""
-        named = any(("similarity",) in compile_expression(text).paths for _, text in self.expressions)
-        return named or Need.SIMILARITY in self.needs
+        return Need.SIMILARITY in self.needs or uses(_texts(self), "similarity")
 
     @property
     def can_fall_short(self) -> bool:

@@ -5,7 +5,8 @@ Variables of templates and expressions are checked, too: a name that cannot have
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+import functools
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -459,52 +460,61 @@ def _judge_problems(structure: Structure) -> Iterator[Problem]:
 
 def _branch_problems(structure: Structure) -> Iterator[Problem]:
     """Warn about unconnected branches in loops after which nothing arrives at the exit."""
-    nodes, name = structure.resolution.nodes, structure.resolution.name
-    idle = structure.disabled | structure.replaced_by_pins
-    unreached: set[str] | None = None
-    skipped_without: dict[_Place, set[str]] = {}
-    for node, resolved in nodes.items():
-        body = structure.bodies.get(structure.parent.get(node, ""))
-        connected = {(node, link.source_port) for link in structure.links_from.get(node, ())}
-        if body is None or body.kind is not LOOP or node in idle or not connected:
+
+    @functools.cache
+    def skipped(loop: str, *dead: _Place) -> set[str]:
+        return _skipped(structure, loop, dead)
+
+    for body in structure.bodies.values():
+        if body.kind is not LOOP:
             continue
-        for branch in [port.name for port in resolved.outputs.values() if port.branch]:
-            dead = _not_taken(resolved, branch)
-            if (node, branch) in connected or connected.isdisjoint(dead):
-                continue
-            if unreached is None:
-                unreached = _skipped(structure, ())
-                skipped_without = {place: _skipped(structure, {place}) for place in _connected_branches(structure)}
-            for around, taken in skipped_without:  # branches without which the node is not reached
-                if around != node and node in skipped_without[around, taken]:
-                    dead |= _not_taken(nodes[around], taken)
-            if node not in unreached and not _has_outcome(structure, body, dead):
-                yield Problem(
-                    "unconnected-branch",
-                    f'Nothing follows the branch "{branch}" of "{name(node)}": an iteration that takes it has no '
-                    "result, and passes nothing to the next one.",
-                    f'Connect it to the port "feedback" of "{name(body.exit)}", or to a node that leads there.',
-                    Severity.WARNING,
-                    node=node,
-                    port=branch,
-                )
+        for node in structure.members.get(body.loop, ()):
+            for port in structure.resolution.nodes[node].outputs.values():
+                if port.branch and _ends_iteration(structure, body, (node, port.name), skipped):
+                    name = structure.resolution.name
+                    yield Problem(
+                        "unconnected-branch",
+                        f'Nothing follows the branch "{port.name}" of "{name(node)}": an iteration that takes it has '
+                        "no result, and passes nothing to the next one.",
+                        f'Connect it to the port "feedback" of "{name(body.exit)}", or to a node that leads there.',
+                        Severity.WARNING,
+                        node=node,
+                        port=port.name,
+                    )
 
 
-def _connected_branches(structure: Structure) -> set[_Place]:
-    places = {(link.source, link.source_port) for link in structure.links}
-    nodes = structure.resolution.nodes.values()
-    return places & {(node.id, port.name) for node in nodes for port in node.outputs.values() if port.branch}
+def _ends_iteration(structure: Structure, body: Body, branch: _Place, skipped: Callable[..., set[str]]) -> bool:
+    """Whether a branch beside connected ports is unconnected, and an iteration that takes it has no outcome."""
+    node = branch[0]
+    connected = {(node, link.source_port) for link in structure.links_from.get(node, ())}
+    dead = _not_taken(structure, branch)
+    if branch in connected or connected.isdisjoint(dead) or node in structure.disabled | structure.replaced_by_pins:
+        return False
+    for around in _connected_branches(structure, body):
+        if around[0] != node and node in skipped(body.loop, around):  # the node is reached by that branch alone
+            dead |= _not_taken(structure, around)
+    return node not in skipped(body.loop) and not _has_outcome(structure, body, dead)
 
 
-def _not_taken(node: Resolved, branch: str) -> set[_Place]:
+def _connected_branches(structure: Structure, body: Body) -> Iterator[_Place]:
+    """The connected branches of the nodes of a body."""
+    for node in structure.members.get(body.loop, ()):
+        branches = {port.name for port in structure.resolution.nodes[node].outputs.values() if port.branch}
+        for port in sorted(branches & {link.source_port for link in structure.links_from.get(node, ())}):
+            yield node, port
+
+
+def _not_taken(structure: Structure, branch: _Place) -> set[_Place]:
     """Return the ports that have no value if a node takes a branch: all others if it fails, else other branches."""
-    failed = node.outputs[branch] == ERROR_PORT
-    return {(node.id, port.name) for port in node.outputs.values() if port.name != branch and (failed or port.branch)}
+    node, taken = branch
+    outputs = structure.resolution.nodes[node].outputs
+    failed = outputs[taken] == ERROR_PORT
+    return {(node, port.name) for port in outputs.values() if port.name != taken and (failed or port.branch)}
 
 
 def _has_outcome(structure: Structure, body: Body, dead: Collection[_Place]) -> bool:
     """Whether an iteration has a result or feedback although some ports have no value."""
-    skipped = _skipped(structure, dead)
+    skipped = _skipped(structure, body.loop, dead)
     config = structure.resolution.nodes[body.loop].config
     ends = {*structure.feedback_ends.get(body.loop, ())}
     if isinstance(config, LoopConfig) and Need.EVALUATOR in config.needs and body.loop in structure.evaluators:
@@ -512,15 +522,13 @@ def _has_outcome(structure: Structure, body: Body, dead: Collection[_Place]) -> 
     return any(_live_ports(structure, body.exit, skipped, dead).values()) or not ends <= skipped
 
 
-def _skipped(structure: Structure, dead: Collection[_Place]) -> set[str]:
-    """Return the nodes without outputs if some ports have no value."""
+def _skipped(structure: Structure, loop: str, dead: Collection[_Place]) -> set[str]:
+    """Return the nodes of a body without outputs if some of its ports have no value."""
     skipped = set[str]()
-    idle = structure.disabled | structure.replaced_by_pins
-    for node in structure.order:
+    for node in structure.members.get(loop, ()):
         ports, start = _live_ports(structure, node, skipped, dead), structure.loop_of.get(node)
-        if start is not None:
-            has_result = start in idle or structure.bodies[start].kind is not LOOP or ports.get("input", False)
-            is_skipped = start in skipped or not has_result
+        if start is not None:  # a loop in the body has a result if it runs
+            is_skipped = start in skipped
         else:
             is_skipped = not all(ports.values())
             if node in structure.disabled and node not in structure.bodies:

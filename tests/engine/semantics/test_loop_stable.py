@@ -211,6 +211,21 @@ async def test_similarity_is_recorded_wherever_an_expression_names_it(field: str
     assert [record.similarity for record in played.loop.iterations] == [None, 0.0, 1.0]
 
 
+async def test_similarity_is_recorded_for_a_judge_whose_criteria_name_it() -> None:
+    judge = {"criteria": "Alike: {{similarity}}", "retries": 0}
+    workflow = around(
+        llm("draft"), edges="loop -> draft -> exit", max_iterations=3, exit_condition="judge", judge=judge
+    )
+    verdict = '{"reason": "because", "done": false, "score": 1}'
+
+    played = await play(workflow, by_node(draft=["a", "b", "b"], judge=[verdict] * 3))
+
+    assert [record.similarity for record in played.loop.iterations] == [None, 0.0, 1.0]
+    sent = [call.request.messages[0].text for call in played.model.calls if call.node == "judge"]
+    assert ["Alike: 0.0" in text for text in sent] == [False, True, False]
+    assert "Alike: 1.0" in sent[2]
+
+
 async def test_a_stable_loop_returns_the_later_of_the_two_results() -> None:
     played = await _stable(["abcdefghij" * 10, "abcdefghij" * 9 + "abcdefghiX"])
 
