@@ -466,21 +466,27 @@ def _branch_problems(structure: Structure) -> Iterator[Problem]:
         return _skipped(structure, loop, dead)
 
     for body in structure.bodies.values():
-        if body.kind is not LOOP:
+        if body.kind is not LOOP or body.loop not in structure.resolution.nodes:  # its own settings have an error
             continue
         for node in structure.members.get(body.loop, ()):
-            for port in structure.resolution.nodes[node].outputs.values():
-                if port.branch and _ends_iteration(structure, body, (node, port.name), skipped):
+            for branch in _branches(structure, node):
+                if _ends_iteration(structure, body, (node, branch), skipped):
                     name = structure.resolution.name
                     yield Problem(
                         "unconnected-branch",
-                        f'Nothing follows the branch "{port.name}" of "{name(node)}": an iteration that takes it has '
+                        f'Nothing follows the branch "{branch}" of "{name(node)}": an iteration that takes it has '
                         "no result, and passes nothing to the next one.",
                         f'Connect it to the port "feedback" of "{name(body.exit)}", or to a node that leads there.',
                         Severity.WARNING,
                         node=node,
-                        port=port.name,
+                        port=branch,
                     )
+
+
+def _branches(structure: Structure, node: str) -> list[str]:
+    """The ports of a node that are branches; none if its type is unknown."""
+    resolved = structure.resolution.nodes.get(node)
+    return [] if resolved is None else [port.name for port in resolved.outputs.values() if port.branch]
 
 
 def _ends_iteration(structure: Structure, body: Body, branch: _Place, skipped: Callable[..., set[str]]) -> bool:
@@ -499,9 +505,8 @@ def _ends_iteration(structure: Structure, body: Body, branch: _Place, skipped: C
 def _connected_branches(structure: Structure, body: Body) -> Iterator[_Place]:
     """The connected branches of the nodes of a body."""
     for node in structure.members.get(body.loop, ()):
-        branches = {port.name for port in structure.resolution.nodes[node].outputs.values() if port.branch}
-        for port in sorted(branches & {link.source_port for link in structure.links_from.get(node, ())}):
-            yield node, port
+        used = {link.source_port for link in structure.links_from.get(node, ())}
+        yield from ((node, branch) for branch in _branches(structure, node) if branch in used)
 
 
 def _not_taken(structure: Structure, branch: _Place) -> set[_Place]:
@@ -541,9 +546,7 @@ def _skipped(structure: Structure, loop: str, dead: Collection[_Place]) -> set[s
 def _passes_input_on(structure: Structure, node: str, ports: dict[str, bool]) -> bool:
     """Whether a disabled node has an output, as in `bypass_node`."""
     used = {link.source_port for link in structure.links_from.get(node, ())}
-    resolved = structure.resolution.nodes.get(node)
-    branches = {port.name for port in resolved.outputs.values() if port.branch} if resolved is not None else ()
-    return len(ports) == len(used) == 1 and used.isdisjoint(branches)
+    return len(ports) == len(used) == 1 and used.isdisjoint(_branches(structure, node))
 
 
 def _live_ports(structure: Structure, node: str, skipped: set[str], dead: Collection[_Place]) -> dict[str, bool]:

@@ -115,3 +115,20 @@ def test_the_remedy_names_port_and_exit() -> None:
 
     assert mentions(problem.message, "rejected … Approval … no result")
     assert mentions(problem.remedy, "feedback … Exit")
+
+
+@pytest.mark.parametrize("beside", ["no_such_type", ("llm", {"retries": "x"})])
+def test_a_node_with_an_error_of_its_own_does_not_matter(beside: Any) -> None:
+    nodes = looped(None, {"loop": "loop"}, **CHECK, b=beside)
+
+    problems = validate(document(nodes, *CHECKED, "check.approved -> b.input", "b.output -> exit.input", *CLOSE))
+
+    assert ("unconnected-branch", "check") in {(problem.code, problem.node) for problem in problems}
+
+
+def test_a_loop_with_an_error_of_its_own_does_not_matter() -> None:
+    nodes = looped({"max_iterations": "x"}, {"loop": "loop"}, **CHECK)
+
+    problems = validate(document(nodes, *CHECKED, "check.approved -> exit.input", *CLOSE))
+
+    assert {problem.code for problem in problems} == {"bad-config"}
