@@ -5,7 +5,6 @@ Variables of templates and expressions are checked, too: a name that cannot have
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
@@ -460,10 +459,12 @@ def _judge_problems(structure: Structure) -> Iterator[Problem]:
 
 def _branch_problems(structure: Structure) -> Iterator[Problem]:
     """Warn about unconnected branches in loops after which nothing arrives at the exit."""
+    known: dict[tuple[str | _Place, ...], set[str]] = {}  # most documents need none, and `functools.cache` takes time
 
-    @functools.cache
     def skipped(loop: str, *dead: _Place) -> set[str]:
-        return _skipped(structure, loop, dead)
+        if (loop, *dead) not in known:
+            known[loop, *dead] = _skipped(structure, loop, dead)
+        return known[loop, *dead]
 
     for body in structure.bodies.values():
         if body.kind is not LOOP or body.loop not in structure.resolution.nodes:  # its own settings have an error

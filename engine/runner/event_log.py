@@ -41,6 +41,7 @@ class EventLog:
         events: All events so far.
         published: How many of them readers may see.
         is_stored: Whether the run is stored.
+        unstored: How many numbers the journal is behind the run.
         closed: Whether no more events follow.
         idle: The callbacks whose threads may be waiting for events.
     """
@@ -66,6 +67,7 @@ class EventLog:
         self._offset = len(self.events) - self._next
         self._journal = journal
         self.is_stored = journal is not None
+        self.unstored = 0
         self._last_written = self._last_stored = -1
         self.published = 0 if store_past and journal is not None else len(self.events)
         for event in past:
@@ -77,11 +79,7 @@ class EventLog:
                 for event in past:
                     journal.write(event)
                     self._last_written = event.seq
-
-    @property
-    def unstored(self) -> int:
-        """How many numbers the journal is behind the run."""
-        return self._last_written - self._last_stored if self._journal is not None else 0
+                self.unstored = self._last_written - self._last_stored
 
     def emit(self, event_type: Callable[..., AnyEvent], path: str, *fields: Any) -> int:
         """Emit an event; `fields` are the fields of its type after the common ones, in order.
@@ -100,7 +98,8 @@ class EventLog:
             if event_type is not NodeStreaming:
                 self._journal.write(event)
                 self._last_written = seq
-            if self._last_written > self._last_stored:
+                self.unstored = seq - self._last_stored
+            if self.unstored:
                 return seq
         self.published = len(self.events)
         if self.idle or self._waiting:
@@ -155,7 +154,7 @@ class EventLog:
     def _on_stored(self, seq: int) -> None:
         if self._journal is None:
             return
-        self._last_stored = seq
+        self._last_stored, self.unstored = seq, self._last_written - seq
         end = seq + self._offset + 1
         # Pieces of replies are not stored, and are published after the events before them.
         while end < len(self.events) and isinstance(self.events[end], NodeStreaming):
@@ -165,7 +164,7 @@ class EventLog:
 
     def _on_store_failed(self, error: EngineError) -> None:
         if self._journal is not None and not self.closed:
-            self._journal, self.is_stored = None, False
+            self._journal, self.is_stored, self.unstored = None, False, 0
             self.emit(RunNotKept, "", error.message, error.remedy)
 
     async def _next_change(self) -> None:

@@ -196,7 +196,7 @@ def skip_node(scope: RunScope, node: NodePlan, reason: str) -> None:
         scope.run_context.event_log.emit(NodeSkipped, path, node.spec.type, reason)
 
 
-def bypass_node(scope: RunScope, node: NodePlan, inputs: dict[str, Value]) -> Outputs | None:
+async def bypass_node(scope: RunScope, node: NodePlan, inputs: dict[str, Value]) -> Outputs | None:
     """Pass the input of a disabled node on if it has one input and one connected output; otherwise skip it."""
     skip_node(scope, node, "It is disabled.")
     used = [port for port, _ in node.outputs]

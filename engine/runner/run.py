@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -207,7 +207,7 @@ def _bind(choice: ModelChoice, settings: Settings, options: RunOptions, catalog:
     )
 
 
-async def execute(run: GraphRun, node: NodePlan) -> Outputs | None:
+def execute(run: GraphRun, node: NodePlan) -> Awaitable[Outputs | None]:  # no coroutine around that of the node
     """Run a node or skip it.
 
     Returns:
@@ -218,17 +218,25 @@ async def execute(run: GraphRun, node: NodePlan) -> Outputs | None:
         BudgetError: The budget is used up.
     """
     if node.exit_of is not None:
-        return await _run_exit(run, node, run.plan.nodes[node.exit_of])
+        return _run_exit(run, node, run.plan.nodes[node.exit_of])
     inputs = _inputs(run, node)
     if inputs is None:
-        return skip_node(run.scope, node, "No value reached it.")
+        return _skip(run, node, "No value reached it.")
     if node.pinned is not None:
-        return pass_to_exit(run, node, await use_pinned(run.scope, node, node.pinned, inputs))
-    if node.is_repeated:
-        return await (run_loop if node.loop is not None else run_iterator)(run, node, inputs)
+        return _use_pinned(run, node, node.pinned, inputs)
+    if node.loop is not None or node.iterator is not None:
+        return (run_loop if node.loop is not None else run_iterator)(run, node, inputs)
     if not node.enabled:
         return bypass_node(run.scope, node, inputs)
-    return await (run_subflow if node.subflow is not None else run_node)(run.scope, node, inputs)
+    return (run_subflow if node.subflow is not None else run_node)(run.scope, node, inputs)
+
+
+async def _skip(run: GraphRun, node: NodePlan, reason: str) -> None:
+    skip_node(run.scope, node, reason)
+
+
+async def _use_pinned(run: GraphRun, node: NodePlan, pinned: Outputs, inputs: dict[str, Value]) -> Outputs:
+    return pass_to_exit(run, node, await use_pinned(run.scope, node, pinned, inputs))
 
 
 async def _run_exit(run: GraphRun, node: NodePlan, start: NodePlan) -> Outputs | None:

@@ -664,5 +664,7 @@ def _usage_of_failed_call(error: BaseException, request: Request, received: list
 
 
 def _add(context: NodeContext[Any], usage: Usage, cost: float | None) -> None:
-    context.usage = usage if context.usage is None else context.usage + usage
-    context.cost_usd = add_costs(context.cost_usd, cost)
+    if context.usage is None:
+        context.usage, context.cost_usd = usage, cost
+    else:
+        context.usage, context.cost_usd = context.usage + usage, add_costs(context.cost_usd, cost)
