@@ -79,7 +79,8 @@ class LoopResult:
     returned: int | None = None
     cost_usd: float | None = 0.0
     warnings: tuple[str, ...] = ()
-    iterations: list[LoopIterationCompleted] = field(default_factory=list[LoopIterationCompleted])
+    # A notebook shows a result in a line, and asyncio creates such a line, of megabytes otherwise, whenever a run ends.
+    iterations: list[LoopIterationCompleted] = field(default_factory=list[LoopIterationCompleted], repr=False)
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object."""

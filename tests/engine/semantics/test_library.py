@@ -58,6 +58,14 @@ def test_run_blocking_works_from_several_threads_at_once() -> None:
     assert outcomes == [{"out": "draft 1"}] * 4
 
 
+def test_a_result_is_shown_in_a_line_without_its_iterations() -> None:
+    outcome = run_blocking(_LOOP, _INPUTS, options(FunctionModel(numbered)))
+
+    assert len(outcome.loops["loop"].iterations) == 2
+    assert "draft 1" in repr(outcome)
+    assert "draft 0" not in repr(outcome)
+
+
 def test_run_blocking_raises_the_same_errors_as_run() -> None:
     workflow = flow(entry(), formula("bad", "1 / 0"), result(), edges="text -> bad.input\nbad -> out")
 
