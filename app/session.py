@@ -359,7 +359,7 @@ class Session(QObject):
             self.selection = selection
             self.selection_changed.emit()
             if self._new_nodes:
-                self._keep_new_nodes(selection)
+                self._keep_new_nodes(set(selection))
 
     def start_run(self, inputs: Mapping[str, Value], options: RunOptions, *, paused: bool = False) -> None:
         """Run the current workflow, unless a run is in progress; see `RunViewState.start`."""

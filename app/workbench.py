@@ -428,6 +428,10 @@ class Workbench(QObject):
             self.presenter.show(self._session)
             self.refresh_actions()
 
+    def _show_edit(self, session: Session) -> None:
+        self.presenter.show_budget(session)
+        self.refresh_actions()
+
     def _show_problem_count(self) -> None:
         if self.current is not None:
             errors, warnings = self.current.session.problem_counts
@@ -544,7 +548,7 @@ class Workbench(QObject):
             lambda text: None if document is self.current else self._show_refusal(document, text)
         )
         session.saved_state_changed.connect(lambda: self._note_saved_state(document))
-        session.changed.connect(lambda *_: self._show_models_and_budget())
+        session.changed.connect(lambda *_: self._if_current(document, lambda: self._show_edit(session)))
         session.analyzed.connect(self._show_models_and_budget)
         session.selection_changed.connect(lambda: self._if_current(document, self.refresh_actions))
         for signal in (shown.started, shown.ended):

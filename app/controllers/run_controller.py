@@ -332,6 +332,10 @@ class RunBarPresenter:
         view_model = session.shown.view_model
         used = view_model.state.models if session.shown.live is not None and view_model is not None else ()
         self._run_bar.show_models(used or self.models(session))
+        self.show_budget(session)
+
+    def show_budget(self, session: Session) -> None:
+        """Show the budget only: after an edit, the models follow with the analysis."""
         self._run_bar.show_budget(self.budget(session))
 
     def budget(self, session: Session) -> Budget | None:

@@ -165,8 +165,8 @@ class NodesBinding(ConfigBinding):
     def values(self) -> dict[str, Any]:
         """The values that all nodes have, and MIXED for those that differ."""
         nodes = self.nodes
-        if self._merged[0] != nodes:
-            self._merged = nodes, self._merge(nodes)
+        is_same = self._merged[0] == nodes
+        self._merged = nodes, self._merged[1] if is_same else self._merge(nodes)  # these objects compare fast from now
         return self._merged[1]
 
     def _merge(self, nodes: list[Node]) -> dict[str, Any]:
