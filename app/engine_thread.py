@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
@@ -20,6 +21,10 @@ ResultT = TypeVar("ResultT")
 
 ENDS_WITHIN_S: Final = 10.0
 """How long the end of the program waits for running tasks, in seconds."""
+
+SWITCH_INTERVAL_S: Final = 0.001
+"""How long the window's thread waits for the interpreter while another thread computes, at each call from Qt. A frame
+has many; by default each takes five times as long."""
 
 
 class EngineThread(QObject):
@@ -39,6 +44,7 @@ class EngineThread(QObject):
         self._loop.set_default_executor(self._pool)
         self._thread = threading.Thread(target=self._loop.run_forever, name="loopwright engine", daemon=True)
         self._thread.start()
+        sys.setswitchinterval(SWITCH_INTERVAL_S)
         # Queued, so that no callback is called before `ask` returns.
         self._called.connect(lambda call: call(), Qt.ConnectionType.QueuedConnection)
 
