@@ -127,7 +127,8 @@ class Minimap(QWidget):
             self._viewer.center_at(self._viewer.center + QPointF(*step) / self._viewer.factor)
 
     def _follow(self) -> None:
-        self.update_visibility()
+        if not self._timer.isActive():  # the redraw that is due shows or hides it
+            self.update_visibility()
         self.update()
         self._settled.start()
 
@@ -178,18 +179,17 @@ class Minimap(QWidget):
         painter.translate(-middle)
         painter.setBrush(theme.color("accent", 30))
         painter.drawRects([region.rect for region in self._view.created_regions.items.values()])
-        least = LEAST / scale
-        for category, rects in self._rects().items():
+        for category, rects in self._rects(LEAST / scale).items():
             painter.setBrush(theme.category(category))
-            sizes = ((rect.x(), rect.y(), rect.width(), rect.height()) for rect in rects)
-            painter.drawRects([QRectF(x, y, max(wide, least), max(high, least)) for x, y, wide, high in sizes])
+            painter.drawRects(rects)
         painter.end()
 
-    def _rects(self) -> dict[Category | None, list[QRectF]]:
-        """Return the cards by color, so that each color is painted with one call."""
+    def _rects(self, least: float) -> dict[Category | None, list[QRectF]]:
+        """Return the cards by color, so that each color is painted with one call; none is smaller than that."""
         rects: dict[Category | None, list[QRectF]] = {}
         for item in self._view.created_nodes.values():
-            rects.setdefault(item.content.category, []).append(item.card_rect)
+            width, height = max(item.geometry.width, least), max(item.geometry.height, least)
+            rects.setdefault(item.content.category, []).append(QRectF(item.x(), item.y(), width, height))
         return rects
 
 
@@ -419,8 +419,8 @@ class FitToView:
         if self._drag is not None and self._drag.intersects(area):
             return True
         part = self._viewer.mapToScene(area).boundingRect()
-        there = self._viewer.scene().items(part, Qt.ItemSelectionMode.IntersectsItemBoundingRect)
-        return any(item.isSelected() for item in there)
+        scene, mode = self._viewer.scene(), Qt.ItemSelectionMode.IntersectsItemBoundingRect
+        return bool(scene.selectedItems()) and any(item.isSelected() for item in scene.items(part, mode))
 
     def fit_all(self) -> None:
         """Fit the whole document; the minimap is hidden then."""
