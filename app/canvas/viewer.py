@@ -64,6 +64,9 @@ MOST: Final = MAX_COORDINATE + 10_000.0
 ROOM: Final = 2_000.0
 """Margin around the document in which items are indexed."""
 
+INDEX_DELAY_MS: Final = 50
+"""The index of items changes that long after the zoom: with many items, both would block the window for long."""
+
 BESIDE: Final = 36.0
 """How far right of a card its buttons reach."""
 
@@ -134,6 +137,9 @@ class ZoomPanView(NodeViewer):
         self._remove_unused_parts()
         self._zoom = 1.0
         self._tile = QPixmap()
+        self._index_method = self.scene().itemIndexMethod()
+        self._index_timer = QTimer(self, singleShot=True, interval=INDEX_DELAY_MS)
+        self._index_timer.timeout.connect(self._apply_index_method)
         self.setFrameShape(QGraphicsView.Shape.NoFrame)
         self.setCacheMode(QGraphicsView.CacheModeFlag.CacheNone)
         self.setViewportUpdateMode(QGraphicsView.ViewportUpdateMode.MinimalViewportUpdate)
@@ -196,12 +202,17 @@ class ZoomPanView(NodeViewer):
             self.scene().setSceneRect(rect.adjusted(-ROOM, -ROOM, ROOM, ROOM))
 
     def set_item_index(self, *, are_most_seen: bool) -> None:
-        """Turn the item index off while most items are visible.
+        """Turn the item index off while most items are visible, or on, once the view has settled.
 
         Searching it takes longer than scanning all items then, and moving items would update it on each frame.
         """
-        index, scene = QGraphicsScene.ItemIndexMethod, self.scene()
-        scene.setItemIndexMethod(index.NoIndex if are_most_seen else index.BspTreeIndex)
+        index = QGraphicsScene.ItemIndexMethod
+        self._index_method = index.NoIndex if are_most_seen else index.BspTreeIndex
+        self._index_timer.start()
+
+    def _apply_index_method(self) -> None:
+        scene = self.scene()
+        scene.setItemIndexMethod(self._index_method)
         scene.sceneRectChanged.emit(scene.sceneRect())  # a new index does not ask for the scene rectangle
 
     def center_at(self, center: QPointF) -> None:

@@ -284,13 +284,13 @@ def test_scene_rectangle_follows_the_document(hand: Hand) -> None:
     assert hand.canvas.viewer.sceneRect().width() == 2 * MOST
 
 
-def test_item_index_is_off_while_most_items_are_visible(hand: Hand) -> None:
+def test_item_index_is_off_while_most_items_are_visible(hand: Hand, qtbot: QtBot) -> None:
     scene = hand.canvas.viewer.scene()
     assert scene.itemIndexMethod() is QGraphicsScene.ItemIndexMethod.BspTreeIndex
     hand.canvas.viewer.zoom_to(0.15)
-    assert scene.itemIndexMethod() is QGraphicsScene.ItemIndexMethod.NoIndex
+    qtbot.waitUntil(lambda: scene.itemIndexMethod() is QGraphicsScene.ItemIndexMethod.NoIndex)
     hand.canvas.viewer.zoom_to(1.0)
-    assert scene.itemIndexMethod() is QGraphicsScene.ItemIndexMethod.BspTreeIndex
+    qtbot.waitUntil(lambda: scene.itemIndexMethod() is QGraphicsScene.ItemIndexMethod.BspTreeIndex)
 
 
 @pytest.mark.parametrize(
