@@ -195,6 +195,7 @@ class Canvas(QWidget):
     def _document_changed(self, old: Workflow, new: Workflow) -> None:
         self.gestures.cancel()
         touched = self._patch(old, new)
+        self.commands.restore_view(new)  # now, because fewer cards change their level of detail
         self._show_first_steps()
         self.run_view.show(touched)
         self._enable_actions()
@@ -295,7 +296,7 @@ class Canvas(QWidget):
     def _show_add_button(self, connecting: object = None) -> None:
         """Show the + beside the outputs of the card under the mouse, or else of the only selected one."""
         card = self._hovered
-        if card is None or card.scene() is None:
+        if card is None or not card.isVisible():
             selection = self.session.selection
             card = self.view.created_nodes.get(selection[0]) if len(selection) == 1 else None
         is_editable = connecting is None and not self.session.is_past

@@ -6,7 +6,7 @@ responsive. What needs all items creates the rest at once: reading `nodes` does,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, cast
 
 from PySide6.QtCore import QObject, QPointF, QRectF, QTimer, Signal
@@ -23,13 +23,15 @@ from app.canvas.node_item import CanvasPort, NodeItem, NodeLodItem
 from app.canvas.viewer import CanvasViewer
 from app.node_layout import Box, NodePositions
 from app.session import Session
-from app.timers import call_later
 from engine.document.model import Node, Workflow
 from engine.nodes.node_names import node_names
 from engine.plan.loop_bodies import Body
 
 BATCH: Final = 40
 """Number of node items that are created in one turn of the event loop, in about a frame."""
+
+REMOVAL_BATCH: Final = 400
+"""Number of node and edge items that are removed from the scene in one turn of the event loop."""
 
 ANALYSIS_POLL_MS: Final = 10
 MAX_ANALYSIS_POLLS: Final = 30
@@ -72,6 +74,8 @@ class DocumentView(QObject):
         super().__init__(parent)
         self._session, self._viewer, self._scene = session, viewer, viewer.scene()
         self._removed: list[QGraphicsItem] = []
+        self._removal = QTimer(self, singleShot=True)
+        self._removal.timeout.connect(self._remove_hidden)
         self.workflow = Workflow()
         self.created_nodes: dict[str, NodeItem] = {}
         self.hidden: dict[str, str] = {}
@@ -190,8 +194,8 @@ class DocumentView(QObject):
         changed_loops = self._hide_collapsed(new)
         touched |= changed_loops
         visible = wanted.keys() - self.hidden.keys()
-        has_fewer_cards = not self.created_nodes.keys() <= visible
-        has_other_nodes = has_fewer_cards or self.created_nodes.keys() | set(self._waiting) != visible
+        removed = self.created_nodes.keys() - visible
+        has_other_nodes = bool(removed) or self.created_nodes.keys() | set(self._waiting) != visible
         has_other_edges = has_other_nodes or bool(changed_loops) or old.edges is not new.edges
         if has_other_edges:
             self._edges = _drawable_edges(new)
@@ -210,10 +214,12 @@ class DocumentView(QObject):
             self.annotations.patch(new)
             self._viewer.extend_scene_rect(self.expected_rect)
         if has_other_edges:
-            self._regions_wait = len(self._waiting) > BATCH
-            self._create([] if self._regions_wait else self._waiting)
-            if self.is_complete or has_fewer_cards:
+            self._regions_wait = max(len(self._waiting), len(removed)) > BATCH
+            self._create([] if len(self._waiting) > BATCH else self._waiting)
+            if self.is_complete:
                 self.created_regions.refresh(new)
+            elif removed:
+                self.created_regions.remove_stale()
         else:
             self.update_moved()
             self.created_regions.relabel(touched, new)
@@ -248,7 +254,7 @@ class DocumentView(QObject):
         if with_regions:
             self.created_regions.refresh(self.workflow)
             touched.update(self.created_regions.items)
-        self.node_lod.refresh()
+        self.node_lod.add(self.created_nodes[node_id] for node_id in node_ids)
         self.items_changed.emit()
         self.nodes_created.emit(touched)
 
@@ -331,8 +337,7 @@ class DocumentView(QObject):
         self.node_lod.update_selection()
         selected = {edge for edge in self._viewer.selected_pipes() if isinstance(edge, EdgeItem)}
         for edge in self._selected_edges ^ selected:
-            if edge.scene() is not None:
-                edge.restyle()
+            edge.restyle()
         self._selected_edges = selected
 
     def restyle(self) -> None:
@@ -350,7 +355,7 @@ class DocumentView(QObject):
         self.hidden = hidden_nodes(self._collapsed.values(), workflow.nodes_by_id)
         loops = {*before, *self._collapsed}
         changed = {loop for loop in loops if before.get(loop) != self._collapsed.get(loop)}
-        self._remove_edges_of({self.created_nodes[loop] for loop in changed & self.created_nodes.keys()})
+        self._remove_edges_of([self.created_nodes[loop] for loop in changed & self.created_nodes.keys()])
         return changed & workflow.nodes_by_id.keys()
 
     def _card(self, node_id: str) -> CardViewModel:
@@ -382,8 +387,7 @@ class DocumentView(QObject):
         if len(self._own_cards) > 2 * len(new.nodes) + REMOVED_CARDS:
             self._own_cards = {}
         removed = [node_id for node_id in self.created_nodes if node_id not in wanted]
-        if removed:
-            self._remove_edges_of({self.created_nodes[node_id] for node_id in removed})
+        self._remove_edges_of([self.created_nodes[node_id] for node_id in removed])
         for node_id in removed:
             self._remove_node(node_id)
         self._waiting = [node_id for node_id in wanted if node_id not in self.created_nodes]
@@ -394,10 +398,12 @@ class DocumentView(QObject):
         self.expanded.discard(node_id)
         self._dispose(item)
 
-    def _remove_edges_of(self, items: set[NodeItem]) -> None:
-        for key, edge in list(self._edge_items.items()):
-            if any(port.parentItem() in items for port in edge.ports):
-                self._remove_edge(key)
+    def _remove_edges_of(self, items: Iterable[NodeItem]) -> None:
+        """Remove the edges of cards that are removed or get other ports, without repainting these cards."""
+        ports = {port for item in items for port in (*item.inputs, *item.outputs)}
+        edges = {edge for port in ports for edge in port.connected_pipes}
+        for key in [key for key, edge in self._edge_items.items() if edge in edges]:
+            self._remove_edge(key, ports)
 
     def _remove_stale_edges(self, touched: set[str]) -> None:
         """Remove edge items, and add the ends of these and of missing edges to `touched`."""
@@ -433,13 +439,13 @@ class DocumentView(QObject):
             card.update()
         return edge
 
-    def _remove_edge(self, key: EdgeKey) -> None:
+    def _remove_edge(self, key: EdgeKey, repainted: Collection[QGraphicsItem] = ()) -> None:
         edge = self._edge_items.pop(key)
         self._selected_edges.discard(edge)
         for port in edge.ports:
             if edge in port.connected_pipes:
                 port.remove_pipe(edge)
-            card = port.parentItem()
+            card = port.parentItem() if port not in repainted else None  # a slow call
             if card is not None:
                 card.update()
         self._dispose(edge)
@@ -461,12 +467,20 @@ class DocumentView(QObject):
                 self._moved.add(item)
 
     def _dispose(self, item: QGraphicsItem) -> None:
-        """Remove an item; it stays alive until the current event, which may refer to it, is over."""
+        """Hide an item; it is removed once the current event, which may refer to it, is over."""
         item.setSelected(False)
-        self._scene.removeItem(item)
+        item.setVisible(False)
         if not self._removed:
-            call_later(self, self._removed.clear)
+            self._removal.start()
         self._removed.append(item)
+
+    def _remove_hidden(self) -> None:
+        """Remove a batch of hidden items from the scene, which takes longer than hiding them."""
+        for item in self._removed[-REMOVAL_BATCH:]:
+            self._scene.removeItem(item)
+        del self._removed[-REMOVAL_BATCH:]
+        if self._removed:
+            self._removal.start()
 
 
 def _drawable_edges(workflow: Workflow) -> dict[EdgeKey, Ends]:

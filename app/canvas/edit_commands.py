@@ -212,7 +212,6 @@ class EditCommands(QObject):
         self._frame_before = (viewer.factor, viewer.center)
         self._pasted, self._seen_after = list[str](), self._seen()
         view.nodes_created.connect(self._show_pasted_again)
-        session.changed.connect(self._restore_view)
 
     @property
     def selected_edges(self) -> list[tuple[str, str]]:
@@ -482,7 +481,7 @@ class EditCommands(QObject):
         """Return the zoom factor and the upper left corner of the view, which a resize keeps."""
         return self._viewer.factor, self._viewer.visible_rect.topLeft()
 
-    def _restore_view(self, _old: Workflow, new: Workflow) -> None:
+    def restore_view(self, new: Workflow) -> None:
         """Show what was visible before a paste that was undone, unless the user has moved the view since."""
         is_undo = self._session.redo_title is not None
         if is_undo and self._pasted and new.nodes_by_id.keys().isdisjoint(self._pasted):

@@ -41,6 +41,7 @@ from app.theme.tokens import FONT_SIZE_SMALL
 from app.timers import call_later
 from engine.document.model import Workflow
 from engine.nodes.spec import ITERATOR
+from engine.plan.loop_bodies import Body
 
 LABEL_HEIGHT: Final = 24.0
 BUTTON_WIDTH: Final = 22.0
@@ -521,14 +522,9 @@ class LoopRegions:
 
     def refresh(self, workflow: Workflow) -> None:
         """Update regions from the document's structure."""
-        structure = self._session.structure
-        bodies = {
-            loop: body for loop, body in structure.bodies.items() if loop in self._cards and body.exit in self._cards
-        }
+        structure, bodies = self._session.structure, self.remove_stale()
         self._parent = {node: loop for node, loop in structure.parent.items() if loop in bodies}
         self._parent |= {body.exit: self._parent[loop] for loop, body in bodies.items() if loop in self._parent}
-        for loop in [loop for loop in self.items if loop not in bodies]:
-            self._scene.removeItem(self.items.pop(loop))
         self._members = {loop: ([loop, body.exit], []) for loop, body in bodies.items()}
         for node, loop in self._parent.items():
             if node in self._cards:
@@ -540,6 +536,15 @@ class LoopRegions:
                 self._add(loop)
             self._label(loop, workflow)
         self._place(bodies)
+
+    def remove_stale(self) -> dict[str, Body]:
+        """Remove the regions of loops without cards, and return the bodies of all others."""
+        bodies = self._session.structure.bodies
+        shown = {loop: body for loop, body in bodies.items() if loop in self._cards and body.exit in self._cards}
+        for loop in self.items.keys() - shown.keys():
+            self._scene.removeItem(self.items.pop(loop))
+        self.lod_item.refresh()
+        return shown
 
     def relabel(self, node_ids: Iterable[str], workflow: Workflow) -> None:
         """Update titles and labels of the loops among these nodes."""
@@ -629,7 +634,7 @@ class LoopRegions:
                 continue
             members, inner = self._members[loop]
             cards = [node for node in members if node in self._cards and node not in self._left_out]
-            rects = [self.items[other].rect for other in inner if other not in self._left_out]
+            rects = [self.items[other].rect for other in inner if other in self.items and other not in self._left_out]
             rects.append(rect_around(self._cards[node].sides for node in cards))
             item.depth = self.depth(loop)
             item.place(united(rects), self._cards[loop], self._cards[body.exit], self._arrow_label(loop))

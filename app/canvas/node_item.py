@@ -538,6 +538,16 @@ class NodeLodItem(LodItem):
         self._spots = {}
         super().refresh()
 
+    def add(self, items: Iterable[NodeItem]) -> None:
+        """Update after cards that are not selected were added."""
+        for item in items if not self._is_stale else ():
+            left, top, right, bottom = item.sides
+            rect, edge = QRectF(left, top, right - left, bottom - top), QLineF(left, top, left, bottom)
+            self._spots[item] = (rect, edge)
+            self._cards.append(rect)
+            self._edges.setdefault((item.content.category, item.content.enabled), []).append(edge)
+        self.update()
+
     def update_selection(self) -> None:
         """Update after other cards were selected."""
         self._chosen = [rect for item, (rect, _) in self._spots.items() if item.isSelected()]
@@ -575,12 +585,7 @@ class NodeLodItem(LodItem):
     def _gather(self) -> None:
         self._is_stale = False
         self._cards, self._edges = [], {}
-        for item in self._nodes.values():
-            rect = item.card_rect
-            edge = QLineF(rect.topLeft(), rect.bottomLeft())
-            self._spots[item] = (rect, edge)
-            self._cards.append(rect)
-            self._edges.setdefault((item.content.category, item.content.enabled), []).append(edge)
+        self.add(self._nodes.values())
         self._chosen = [rect for item, (rect, _) in self._spots.items() if item.isSelected()]
 
 

@@ -632,7 +632,7 @@ class Popups(QObject):
             )
 
     def _annotation_operation(self, item: AnnotationItem, text: str) -> Operation | None:
-        if item.scene() is None:
+        if not item.isVisible():  # removed
             return None
         title = "Rename frame" if item.is_frame else "Edit note"
         return self._commands.annotation_operation(item, replace(item.annotation, text=text), title)

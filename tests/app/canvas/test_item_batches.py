@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from PySide6.QtCore import QPointF, QRectF, Qt, QTimer
 from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QGraphicsItem
 from pytestqt.qtbot import QtBot
 from shiboken6 import isValid
 
@@ -69,7 +69,7 @@ def drawn(canvas: Canvas) -> dict[str, Any]:
     assert view.is_complete
     items = scene.items()
     for kind, known in ((NodeItem, view.nodes), (EdgeItem, view.edge_items), (LoopRegionItem, view.regions.items)):
-        shown = {id(item) for item in items if type(item) is kind}
+        shown = {id(item) for item in items if type(item) is kind and item.isVisible()}
         assert shown == {id(item) for item in known.values()}
     return {
         "nodes": {
@@ -118,6 +118,40 @@ def test_nodes_in_view_come_first(make_canvas: MakeCanvas, qtbot: QtBot) -> None
     complete(hand.canvas, qtbot)
     assert created[0] <= {"loop3", "step3", "exit3"}
     assert len(created) == 6 + 1  # the regions
+
+
+def test_removed_nodes_disappear_at_once_and_leave_the_scene_in_batches(
+    make_canvas: MakeCanvas, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(document_view, "REMOVAL_BATCH", 10)
+    hand = make_canvas(loops(4))
+    complete(hand.canvas, qtbot)
+    scene = hand.canvas.viewer.scene()
+
+    def cards_and_edges() -> list[QGraphicsItem]:
+        return [item for item in scene.items() if type(item) in {NodeItem, EdgeItem}]
+
+    remove_all(hand.session)
+    assert len(cards_and_edges()) == 12 + 11
+    assert not any(item.isVisible() for item in cards_and_edges())
+    numbers: list[int] = []
+    while items := cards_and_edges():
+        numbers.append(len(items))
+        del items
+        QApplication.processEvents()
+    assert {13, 3} <= set(numbers)
+
+
+def test_regions_around_many_removed_nodes_follow_in_a_turn_of_their_own(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
+    hand = make_canvas(loops(4))
+    complete(hand.canvas, qtbot)
+    hand.session.do(SetLayout(("nodes", "step0"), {"x": 280, "y": 300}))
+    before = hand.canvas.view.regions.items["loop0"].rect
+    hand.session.do(RemoveNodes(("step0", "loop1", "step1", "exit1")))
+    assert set(hand.canvas.view.created_regions.items) == {"loop0", "loop2", "loop3"}
+    assert not hand.canvas.view.is_complete
+    complete(hand.canvas, qtbot)
+    assert hand.canvas.view.regions.items["loop0"].rect.bottom() < before.bottom()
 
 
 def test_batches_wait_for_the_analysis(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
