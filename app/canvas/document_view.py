@@ -467,8 +467,7 @@ class DocumentView(QObject):
                 self._moved.add(item)
 
     def _dispose(self, item: QGraphicsItem) -> None:
-        """Hide an item; it is removed once the current event, which may refer to it, is over."""
-        item.setSelected(False)
+        """Hide an item, which deselects it; it is removed once the current event, which may refer to it, is over."""
         item.setVisible(False)
         if not self._removed:
             self._removal.start()

@@ -132,7 +132,8 @@ class LoopLabelItem(QGraphicsItem):
         """Update the content; repaints only if it differs."""
         if content != self.content:
             self.content = content
-            self._fit()
+            if self._room:  # else it has no place yet
+                self._fit()
             self.update()
 
     def set_room(self, room: float) -> None:
