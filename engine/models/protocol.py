@@ -436,8 +436,15 @@ class RemembersCalls(Protocol):
 
 def clean_request(request: Request) -> Request:
     """Clean every text in a request (`clean_text`); return the same object if it is clean."""
-    if _is_clean_request(request):
-        return request
+    if request.tools or request.stop or request.schema is not None or request.extra_parameters is not None:
+        return _clean_request(request)
+    for message in request.messages:
+        if message.tool_calls or message.tool_call_id or not is_clean_text(message.text):
+            return _clean_request(request)
+    return request  # as most are: a few messages with clean text
+
+
+def _clean_request(request: Request) -> Request:
     return replace(
         request,
         messages=tuple(
@@ -457,16 +464,6 @@ def clean_request(request: Request) -> Request:
         stop=tuple(clean_text(text) for text in request.stop),
         extra_parameters=None if request.extra_parameters is None else _clean_object(request.extra_parameters),
     )
-
-
-def _is_clean_request(request: Request) -> bool:
-    """Whether a request has only messages with clean text, as most have."""
-    if request.tools or request.stop or request.schema is not None or request.extra_parameters is not None:
-        return False
-    for message in request.messages:
-        if message.tool_calls or message.tool_call_id or not is_clean_text(message.text):
-            return False
-    return True
 
 
 def clean_reply(reply: Reply) -> Reply:

@@ -269,20 +269,23 @@ class LoopRun:
         if _exits_loop(run) and not outcome.has_result:
             outcome.result = outcome.feedback = self._last_result(body_input)
             outcome.has_result = True
-        record = IterationRecord(
-            index=variables.index,
-            input=body_input,
-            result=outcome.result,
-            feedback=outcome.feedback,
-            branch=outcome.branch,
-            reason=outcome.reason,
-            score=None,
-            similarity=self._similarity(outcome.result) if outcome.has_result else None,
-            usage=_NO_USAGE,
-            cost_usd=0.0,
-            duration_s=0.0,
-            warnings=tuple(f"{self._path}[{variables.index}]: {warning}" for warning in outcome.warnings),
-            nodes=NodeOutputs(self._plan.body, run.outputs).with_skipped(),
+        alike = self._similarity(outcome.result) if outcome.has_result else None
+        warnings = [f"{self._path}[{variables.index}]: {warning}" for warning in outcome.warnings]
+        record = IterationRecord(  # by position, because names in a call of a class cost as much as the rest of it
+            variables.index,
+            body_input,
+            outcome.result,
+            outcome.feedback,
+            outcome.branch,
+            outcome.reason,
+            None,
+            alike,
+            _NO_USAGE,
+            0.0,
+            0.0,
+            tuple(warnings),
+            {},
+            NodeOutputs(self._plan.body, run.outputs).with_skipped(),
         )
         return FinishedIteration(record, run.outputs, variables, outcome.has_result)
 
