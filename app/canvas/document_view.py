@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, cast
 
-from PySide6.QtCore import QObject, QPointF, QRectF, QTimer, Signal
-from PySide6.QtWidgets import QGraphicsItem
+from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, QTimer, Signal
+from PySide6.QtWidgets import QGraphicsItem, QGraphicsSceneMouseEvent
 
 from app.canvas import node_item
 from app.canvas.annotations import AnnotationView
@@ -468,6 +468,8 @@ class DocumentView(QObject):
 
     def _dispose(self, item: QGraphicsItem) -> None:
         """Hide an item, which deselects it; it is removed once the current event, which may refer to it, is over."""
+        if item is self._scene.mouseGrabberItem():  # else the next drag would begin where this one did
+            QGraphicsItem.mouseReleaseEvent(item, QGraphicsSceneMouseEvent(QEvent.Type.GraphicsSceneMouseRelease))
         item.setVisible(False)
         if not self._removed:
             self._removal.start()

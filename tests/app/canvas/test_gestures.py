@@ -73,6 +73,18 @@ def test_drag_that_returns_to_its_start_follows_the_mouse(hand: Hand) -> None:
     assert (hand.item("draft").x(), hand.item("draft").y()) == hand.place("draft") == (480, 80)
 
 
+def test_drag_after_one_whose_card_was_deleted_meanwhile_follows_the_mouse(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(pieces())
+    start, by = hand.title("task"), QPointF(64, 32)
+    hand.press(start)
+    hand.move(start + by)
+    hand.key(Qt.Key.Key_Delete)
+    hand.release(start + by)
+    assert "task" not in hand.session.workflow.nodes_by_id
+    hand.drag(hand.title("second"), hand.title("second") + by)
+    assert hand.place("second") == (664, 112)
+
+
 def test_edge_is_drawn_from_output_to_input(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(pieces())
     hand.connect("task.value", "first.input")
