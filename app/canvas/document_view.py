@@ -300,8 +300,9 @@ class DocumentView(QObject):
         """Show all output ports of a node, or only those in use."""
         self.create_all()
         self.expanded ^= {node_id}
-        self.refresh(node_id)
-        self.update_moved()
+        if node_id not in self.hidden:  # selected in a document that cannot expand its loop
+            self.refresh(node_id)
+            self.update_moved()
 
     def update_dragged(self) -> None:
         """Update edges and regions of the nodes that the user drags."""

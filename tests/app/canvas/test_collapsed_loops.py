@@ -111,6 +111,13 @@ def test_undo_and_redo_expand_and_collapse(collapsed: Hand) -> None:
     assert collapsed.session.selection == ("loop",)
 
 
+def test_the_outputs_of_a_hidden_node_are_shown_once_it_is_expanded(collapsed: Hand) -> None:
+    collapsed.canvas.view.toggle_ports("draft")
+    assert "draft" not in collapsed.canvas.view.nodes
+    collapsed.session.undo()
+    assert "usage" in [port.content.name for port in collapsed.item("draft").outputs]
+
+
 def test_a_double_click_expands(collapsed: Hand) -> None:
     collapsed.double_click(collapsed.title("loop"))
     assert set(collapsed.canvas.view.nodes) >= HIDDEN
