@@ -407,6 +407,9 @@ class CanvasViewer(ZoomPanView):
             event.accept()  # the context menu event follows; keep the selection
             return
         super().mousePressEvent(event)
+        grabber = self.scene().mouseGrabberItem()
+        if self._is_drawing() and isinstance(grabber, NodeItem):  # beside a port, easier to hit than it is large
+            grabber.ungrabMouse()  # or the card would move with the edge
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Pan, draw an edge, or continue a gesture of the base class."""

@@ -98,6 +98,25 @@ def test_edge_is_drawn_from_input_to_output(make_canvas: MakeCanvas) -> None:
     assert hand.edges() == ["task.value -> first.input"]
 
 
+@pytest.mark.parametrize("zoom", [1.0, 0.5, 0.25])
+def test_edge_drawn_from_beside_a_port_moves_no_card(make_canvas: MakeCanvas, zoom: float) -> None:
+    hand = make_canvas(pieces())
+    viewer, card = hand.canvas.viewer, hand.item("first")
+    viewer.zoom_to(zoom)
+    place, drawn = card.pos(), 0
+    for left in range(16):  # the pixels from the port to the text of the card
+        start = hand.port("first.output") - QPointF(left, 0) / zoom
+        hand.press(start)
+        if viewer._LIVE_PIPE.isVisible():
+            drawn += 1
+            hand.move(start + QPointF(60, 60) / zoom)
+            hand.move(start + QPointF(90, 90) / zoom)
+            assert card.pos() == place
+        hand.key(Qt.Key.Key_Escape)
+        hand.release(start)
+    assert drawn > 1
+
+
 def test_edge_dropped_on_a_card_connects_its_first_matching_port(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(pieces())
     hand.drag(hand.port("task.value"), hand.title("second"))
